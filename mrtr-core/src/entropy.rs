@@ -1,0 +1,35 @@
+//! Randomness. The embedder supplies it; nothing here draws any.
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// 32 bytes from a cryptographic random source, good for one round.
+///
+/// Moved in and not [`Clone`], so that one draw cannot make two nonces. What a round needs (a nonce, an
+/// exchange id) is expanded from it by HKDF-SHA256, each under its own label.
+pub struct Entropy(Zeroizing<[u8; 32]>);
+
+impl Entropy {
+    /// Takes 32 bytes that nobody else has seen and that are used nowhere else.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// `N` bytes for the purpose that `label` names: the same entropy and label give the same bytes.
+    pub(crate) fn expand<const N: usize>(&self, label: &[u8]) -> [u8; N] {
+        let mut out = [0u8; N];
+        // HKDF-SHA256 expands to at most 8,160 bytes; N is a small constant of this crate.
+        Hkdf::<Sha256>::new(Some(b"mrtr/v1/entropy"), &*self.0)
+            .expand(label, &mut out)
+            .unwrap_or_else(|_| unreachable!("N is at most 64"));
+        out
+    }
+}
+
+impl core::fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Entropy(..)")
+    }
+}

@@ -1,0 +1,194 @@
+//! A slice of text that is known to be one JSON value, read lazily and without copies.
+
+use alloc::borrow::Cow;
+
+use super::lex;
+use crate::limits::Limits;
+
+/// One valid JSON value inside a message, as the text the peer sent.
+///
+/// Reading it never fails for reasons of syntax: admission has checked that. It is read by tag, never
+/// guessed from its shape (design rule; no `flatten`, `tag` or `untagged` anywhere in the wire types).
+///
+/// [`Debug`](core::fmt::Debug) shows the kind and the length, never the content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Json<'a>(&'a str);
+
+/// What a JSON value is, by its first character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums)]
+pub enum JsonKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number
+    Number,
+    /// A string
+    String,
+    /// An array
+    Array,
+    /// An object
+    Object,
+}
+
+impl<'a> Json<'a> {
+    /// `null`, for places where a value is needed and none was given.
+    pub const NULL: Self = Self("null");
+
+    /// The empty object.
+    pub const EMPTY_OBJECT: Self = Self("{}");
+
+    /// Takes text that admission has checked, without white space around it.
+    pub(crate) const fn trusted(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// Checks that `text` is exactly one JSON value within the bounds (depth, nodes, no duplicate names).
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, as for a whole message.
+    pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, super::Refusal> {
+        super::admit::check_value(text, limits)
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// What kind of value this is.
+    #[must_use]
+    pub fn kind(self) -> JsonKind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') => JsonKind::Null,
+            _ => JsonKind::Number,
+        }
+    }
+
+    /// Whether this is `null`.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == JsonKind::Null
+    }
+
+    /// Whether this is an object.
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        self.kind() == JsonKind::Object
+    }
+
+    /// The string, or `None` if this is no string or names no text (a lone surrogate).
+    #[must_use]
+    pub fn as_string(self) -> Option<Cow<'a, str>> {
+        if self.kind() == JsonKind::String { lex::decode_string(self.0).ok() } else { None }
+    }
+
+    /// The boolean, or `None` if this is none.
+    #[must_use]
+    pub fn as_bool(self) -> Option<bool> {
+        match self.0 {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The members of an object in their order, or `None` if this is no object. Names that are no text
+    /// (lone surrogates) come as `None`-named members would: they are left out.
+    #[must_use]
+    pub fn members(self) -> Option<Members<'a>> {
+        self.is_object().then_some(Members { text: self.0, at: 1 })
+    }
+
+    /// The elements of an array in their order, or `None` if this is no array.
+    #[must_use]
+    pub fn items(self) -> Option<Items<'a>> {
+        (self.kind() == JsonKind::Array).then_some(Items { text: self.0, at: 1 })
+    }
+
+    /// The member called `name` of an object. `null` is `Some`: absent and null are different facts.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<Self> {
+        self.members()?.find(|(found, _)| found == name).map(|(_, value)| value)
+    }
+
+    /// Decodes into a type of your own.
+    ///
+    /// # Errors
+    ///
+    /// If the value does not fit `T`.
+    pub fn decode<T: serde::Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0)
+    }
+}
+
+impl core::fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Json({:?}, {} bytes)", self.kind(), self.0.len())
+    }
+}
+
+/// The members of an object; see [`Json::members`].
+#[derive(Clone, Debug)]
+pub struct Members<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Cow<'a, str>, Json<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        loop {
+            self.at = lex::skip_space(bytes, self.at);
+            if bytes.get(self.at) == Some(&b',') {
+                self.at = lex::skip_space(bytes, self.at + 1);
+            }
+            if bytes.get(self.at) != Some(&b'"') {
+                return None;
+            }
+            let name_end = lex::skip_string(bytes, self.at);
+            let name = lex::decode_string(self.text.get(self.at..name_end)?);
+            let colon = lex::skip_space(bytes, name_end);
+            let start = lex::skip_space(bytes, colon + 1);
+            self.at = lex::skip_value(bytes, start);
+            let value = Json(self.text.get(start..self.at)?);
+            if let Ok(name) = name {
+                return Some((name, value));
+            }
+        }
+    }
+}
+
+/// The elements of an array; see [`Json::items`].
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        self.at = lex::skip_space(bytes, self.at);
+        if bytes.get(self.at) == Some(&b',') {
+            self.at = lex::skip_space(bytes, self.at + 1);
+        }
+        if matches!(bytes.get(self.at), None | Some(b']')) {
+            return None;
+        }
+        let start = self.at;
+        self.at = lex::skip_value(bytes, start);
+        self.text.get(start..self.at).filter(|text| !text.is_empty()).map(Json)
+    }
+}

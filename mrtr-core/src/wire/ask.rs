@@ -1,0 +1,248 @@
+//! What a server asks: one entry of `inputRequests` (R-060, R-112…R-123, R-134, R-145, R-154).
+
+use alloc::{borrow::Cow, string::String};
+
+use super::Requirement;
+use crate::jsonrpc::Json;
+
+/// The kinds of ask. An elicitation is two kinds, because its modes are declared, shown and answered
+/// differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_enums)]
+pub enum AskKind {
+    /// `elicitation/create` with a form.
+    Form,
+    /// `elicitation/create` with a url.
+    Url,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `roots/list`.
+    Roots,
+}
+
+impl AskKind {
+    /// The method on the wire.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Form | Self::Url => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// A stable word for logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Url => "url",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Form => 1,
+            Self::Url => 2,
+            Self::Sampling => 3,
+            Self::Roots => 4,
+        }
+    }
+
+    pub(crate) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Form),
+            2 => Some(Self::Url),
+            3 => Some(Self::Sampling),
+            4 => Some(Self::Roots),
+            _ => None,
+        }
+    }
+}
+
+impl core::fmt::Display for AskKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One ask: its kind and its parameters as JSON text.
+///
+/// `Debug` shows the kind and the size.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InputRequest<'a> {
+    kind: AskKind,
+    /// JSON text of the params object; absent only for roots (R-154).
+    params: Option<Cow<'a, str>>,
+}
+
+/// What is wrong with an entry of `inputRequests` (G-15).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskFault {
+    /// The entry is no object.
+    #[error("is not an object")]
+    NotAnObject,
+    /// `method` is missing or no string.
+    #[error("has no string `method`")]
+    NoMethod,
+    /// A method that nobody may ask (R-060).
+    #[error("asks for the unknown method {0:?}")]
+    UnknownMethod(String),
+    /// `params` is missing, or no object.
+    #[error("has no `params` object")]
+    NoParams,
+    /// `mode` is neither `form` nor `url`.
+    #[error("has an unknown `mode`")]
+    UnknownMode,
+    /// A member that the kind needs is missing or has another type.
+    #[error("has no valid `{0}`")]
+    Member(&'static str),
+}
+
+impl<'a> InputRequest<'a> {
+    /// Reads an entry of `inputRequests`, or a legacy request's `method` and `params` put together.
+    ///
+    /// Required members are checked (`message`, `requestedSchema`, `url`, `messages`, `maxTokens`); the
+    /// form's schema is only required to be an object, for what a form may contain is judged when it is
+    /// shown (G-16).
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, to be reported with the entry's key.
+    pub fn from_json(value: Json<'a>) -> Result<Self, AskFault> {
+        if !value.is_object() {
+            return Err(AskFault::NotAnObject);
+        }
+        let method = value.get("method").and_then(Json::as_string).ok_or(AskFault::NoMethod)?;
+        Self::from_parts(&method, value.get("params"))
+    }
+
+    /// Reads an ask from its method and parameters; see [`InputRequest::from_json`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    pub fn from_parts(method: &str, params: Option<Json<'a>>) -> Result<Self, AskFault> {
+        let object =
+            |params: Option<Json<'a>>| params.filter(|params| params.is_object()).ok_or(AskFault::NoParams);
+        let text = |params: Json<'a>, name: &'static str| {
+            params.get(name).and_then(Json::as_string).map(|_| ()).ok_or(AskFault::Member(name))
+        };
+        let kind = match method {
+            "elicitation/create" => {
+                let params = object(params)?;
+                text(params, "message")?;
+                let mode = params
+                    .get("mode")
+                    .map(|mode| mode.as_string().ok_or(AskFault::UnknownMode))
+                    .transpose()?;
+                match mode.as_deref() {
+                    None | Some("form") => {
+                        if !params.get("requestedSchema").is_some_and(Json::is_object) {
+                            return Err(AskFault::Member("requestedSchema"));
+                        }
+                        AskKind::Form
+                    }
+                    Some("url") => {
+                        text(params, "url")?;
+                        AskKind::Url
+                    }
+                    Some(_) => return Err(AskFault::UnknownMode),
+                }
+            }
+            "sampling/createMessage" => {
+                let params = object(params)?;
+                if params.get("messages").and_then(Json::items).is_none() {
+                    return Err(AskFault::Member("messages"));
+                }
+                if params
+                    .get("maxTokens")
+                    .is_none_or(|value| value.kind() != crate::jsonrpc::JsonKind::Number)
+                {
+                    return Err(AskFault::Member("maxTokens"));
+                }
+                AskKind::Sampling
+            }
+            "roots/list" => {
+                if params.is_some_and(|params| !params.is_object()) {
+                    return Err(AskFault::NoParams);
+                }
+                AskKind::Roots
+            }
+            other => return Err(AskFault::UnknownMethod(other.chars().take(64).collect())),
+        };
+        Ok(Self { kind, params: params.map(|params| Cow::Borrowed(params.as_str())) })
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> AskKind {
+        self.kind
+    }
+
+    /// Its parameters, if it has any.
+    #[must_use]
+    pub fn params(&self) -> Option<Json<'_>> {
+        self.params.as_deref().map(Json::trusted)
+    }
+
+    /// What it needs of the client (R-100…R-105).
+    #[must_use]
+    pub fn requirement(&self) -> Requirement {
+        let tools = self.kind == AskKind::Sampling
+            && self
+                .params()
+                .is_some_and(|params| params.get("tools").is_some() || params.get("toolChoice").is_some());
+        if tools { Requirement::sampling_with_tools() } else { Requirement::new(self.kind) }
+    }
+
+    /// `message` of an elicitation.
+    #[must_use]
+    pub fn message(&self) -> Option<Cow<'_, str>> {
+        self.params()?.get("message")?.as_string()
+    }
+
+    /// `requestedSchema` of a form.
+    #[must_use]
+    pub fn requested_schema(&self) -> Option<Json<'_>> {
+        if self.kind == AskKind::Form { self.params()?.get("requestedSchema") } else { None }
+    }
+
+    /// `url` of a url ask.
+    #[must_use]
+    pub fn url(&self) -> Option<Cow<'_, str>> {
+        if self.kind == AskKind::Url { self.params()?.get("url")?.as_string() } else { None }
+    }
+
+    /// The same ask without ties to the message it came in.
+    #[must_use]
+    pub fn into_owned(self) -> InputRequest<'static> {
+        InputRequest { kind: self.kind, params: self.params.map(|params| Cow::Owned(params.into_owned())) }
+    }
+
+    /// Appends the ask as an entry of `inputRequests`: `{"method":…,"params":…}`, without `jsonrpc` and `id` (R-060).
+    pub fn write(&self, out: &mut alloc::vec::Vec<u8>) {
+        out.extend_from_slice(b"{\"method\":\"");
+        out.extend_from_slice(self.kind.method().as_bytes());
+        out.push(b'"');
+        if let Some(params) = &self.params {
+            out.extend_from_slice(b",\"params\":");
+            crate::jsonrpc::write::one_line(out, params);
+        }
+        out.push(b'}');
+    }
+
+    /// Made from parts that this crate wrote itself.
+    pub(crate) fn from_trusted(kind: AskKind, params: Option<String>) -> InputRequest<'static> {
+        InputRequest { kind, params: params.map(Cow::Owned) }
+    }
+}
+
+impl core::fmt::Debug for InputRequest<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "InputRequest({}, {} bytes)", self.kind, self.params.as_deref().map_or(0, str::len))
+    }
+}

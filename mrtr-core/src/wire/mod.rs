@@ -1,0 +1,20 @@
+//! The protocol's own words: methods, `_meta`, capabilities, asks, answers, results, eras.
+//!
+//! Everything is read from [`Json`](crate::jsonrpc::Json) by name; unknown members are tolerated everywhere
+//! and what is only passed on stays the text it was.
+
+mod answer;
+mod ask;
+mod capability;
+mod era;
+mod meta;
+mod method;
+mod result;
+
+pub use answer::{Action, Answer, AnswerFault, read_answer};
+pub use ask::{AskFault, AskKind, InputRequest};
+pub use capability::{ClientCapabilities, Requirement};
+pub use era::{Era, Version};
+pub use meta::{Implementation, LogLevel, MetaFault, RequestMeta, key};
+pub use method::AskingMethod;
+pub use result::{InterimResult, ResultFault, ResultKind, read_result};

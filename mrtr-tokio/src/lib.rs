@@ -1,0 +1,1 @@
+//! Drives mrtr-core from tokio.

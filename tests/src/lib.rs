@@ -1,0 +1,1 @@
+//! Support for the tests of mrtr: everything here goes through the public API.
