@@ -6,7 +6,17 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod catalog;
+pub mod digest;
+pub mod form;
+#[cfg(feature = "std")]
+pub mod handler;
+pub mod journal;
 pub mod jsonrpc;
+pub mod http;
+pub mod seal;
+pub mod server;
+pub mod tape;
 pub mod wire;
 
 mod entropy;

@@ -235,6 +235,13 @@ impl<'a> InputRequest<'a> {
         out.push(b'}');
     }
 
+    /// Whether parameters that were put together from an author's JSON are JSON. Those that were read are, and
+    /// so are those this crate wrote alone.
+    pub(crate) fn is_well_formed(&self, limits: &crate::Limits) -> bool {
+        self.kind != AskKind::Sampling
+            || self.params.as_deref().is_some_and(|text| Json::parse(text, limits).is_ok())
+    }
+
     /// Made from parts that this crate wrote itself.
     pub(crate) fn from_trusted(kind: AskKind, params: Option<String>) -> InputRequest<'static> {
         InputRequest { kind, params: params.map(Cow::Owned) }

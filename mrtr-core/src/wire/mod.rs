@@ -10,6 +10,7 @@ mod era;
 mod meta;
 mod method;
 mod result;
+mod sampling;
 
 pub use answer::{Action, Answer, AnswerFault, read_answer};
 pub use ask::{AskFault, AskKind, InputRequest};
@@ -17,4 +18,5 @@ pub use capability::{ClientCapabilities, Requirement};
 pub use era::{Era, Version};
 pub use meta::{Implementation, LogLevel, MetaFault, RequestMeta, key};
 pub use method::AskingMethod;
+pub use sampling::{Root, Sampled, Sampling};
 pub use result::{InterimResult, ResultFault, ResultKind, read_result};

@@ -1,0 +1,290 @@
+//! What a handler asks through.
+
+use alloc::{
+    borrow::ToOwned,
+    string::{String, ToString},
+    sync::Arc,
+    vec::Vec,
+};
+use core::future::Future;
+
+use sha2::{Digest, Sha256};
+
+use super::{Ask, AskError, RpcError, shared::Shared};
+use crate::{
+    form::{Elicited, Form},
+    jsonrpc::Json,
+    seal::ExchangeId,
+    tape::AskSpec,
+    time::Timestamp,
+    wire::{Action, AskingMethod, ClientCapabilities, InputRequest, Root, Sampled, Sampling},
+};
+
+/// A handler's context: the request, the asks, and what stays the same from run to run.
+///
+/// Cheap to clone. Keys are `[A-Za-z0-9_.-]{1,64}`, chosen by the author: they are on the wire, and they
+/// survive an ask that is put in above. Using a key again, in a loop say, asks anew under `key#1`, `key#2`, …
+/// (A1).
+#[derive(Clone)]
+pub struct Ctx {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Ctx {
+    /// Asks for a form to be filled in.
+    ///
+    /// The answer's content is validated against the form before it gets here; one that does not fit is asked
+    /// again up to three times (R-132, G-18). Answers that came without a state are taken (A7) unless
+    /// [`solicited`](Ask::solicited).
+    pub fn elicit<T: serde::de::DeserializeOwned>(&self, key: &str, form: &Form) -> Ask<Elicited<T>> {
+        self.ask_as(key, form.request(), false, |text| match (text.strip_prefix('a'), text) {
+            (Some(content), _) => {
+                serde_json::from_str(content).map(Elicited::Accept).map_err(|error| error.to_string())
+            }
+            (None, "d") => Ok(Elicited::Decline),
+            (None, _) => Ok(Elicited::Cancel),
+        })
+    }
+
+    /// Asks for a yes. Never taken from a request without a state: an answer counts only for the message that
+    /// was shown (A7).
+    pub fn confirm(&self, key: &str, message: impl AsRef<str>) -> Ask<Action> {
+        self.ask_as(key, InputRequest::confirm(message.as_ref()), true, decode_action)
+    }
+
+    /// Asks that a url be opened. Accept is consent to open it, not completion.
+    pub fn elicit_url(&self, key: &str, message: impl AsRef<str>, url: impl AsRef<str>) -> Ask<Action> {
+        self.ask_as(key, InputRequest::open_url(message.as_ref(), url.as_ref()), true, decode_action)
+    }
+
+    /// Asks the client's model.
+    pub fn sample(&self, key: &str, request: &Sampling) -> Ask<Sampled> {
+        self.ask_as(key, request.request(), false, |text| Ok(Sampled::new(text.to_owned())))
+    }
+
+    /// Asks for the client's roots.
+    pub fn roots(&self, key: &str) -> Ask<Vec<Root>> {
+        self.ask_as(key, InputRequest::roots(), false, |text| Ok(Root::list(Json::trusted(text))))
+    }
+
+    /// Asks anything: the accepted content, result or roots as JSON text, or what the person did.
+    pub fn ask(&self, key: &str, request: InputRequest<'_>) -> Ask<Elicited<String>> {
+        self.ask_as(key, request.into_owned(), false, |text| match (text.strip_prefix('a'), text) {
+            (Some(content), _) => Ok(Elicited::Accept(content.to_owned())),
+            (None, "d") => Ok(Elicited::Decline),
+            (None, "c") => Ok(Elicited::Cancel),
+            (None, other) => Ok(Elicited::Accept(other.to_owned())),
+        })
+    }
+
+    /// A round without a question: lets the client come again, so that work can move or rest (R-066, A10).
+    /// With an ask open it rides in that ask's round.
+    pub fn checkpoint(&self) -> Ask<()> {
+        let ticket = self.shared.lock().tape.register(AskSpec::checkpoint());
+        Ask::new(self.shared.clone(), ticket, |_| Ok(())).passing(|| Some(()))
+    }
+
+    fn ask_as<T>(
+        &self,
+        key: &str,
+        request: InputRequest<'static>,
+        solicited: bool,
+        decode: fn(&str) -> Result<T, String>,
+    ) -> Ask<T> {
+        let mut spec = AskSpec::new(key, request);
+        spec.solicited |= solicited;
+        let ticket = self.shared.lock().tape.register(spec);
+        Ask::new(self.shared.clone(), ticket, decode)
+    }
+
+    /// A value that is made once in an exchange and found again on every later run (A11): an effect, a reading
+    /// of the outside world. Recorded under the name and which use of it in the run this is.
+    ///
+    /// Without a ledger it is made once per accepted copy of a retry; before the first question, once per
+    /// first request.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be written as JSON and read back as `T`. The attempt then fails whatever the
+    /// handler does with this error.
+    pub fn once<T>(&self, name: &str, make: impl FnOnce() -> T) -> Result<T, RpcError>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+    {
+        let looked_up = self.shared.lock().tape.once(name);
+        match looked_up {
+            Ok(text) => self.read_once(name, &text),
+            Err(which) => {
+                let text = self.write_once(name, &make())?;
+                self.shared.lock().tape.record_once(which, text.clone());
+                self.read_once(name, &text)
+            }
+        }
+    }
+
+    /// [`once`](Self::once) for a value that takes waiting for. Await it **before** you ask: I/O beside an ask
+    /// makes the end of a round depend on timing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`once`](Self::once).
+    pub async fn once_async<T, F>(&self, name: &str, make: F) -> Result<T, RpcError>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        F: Future<Output = T>,
+    {
+        let looked_up = self.shared.lock().tape.once(name);
+        match looked_up {
+            Ok(text) => self.read_once(name, &text),
+            Err(which) => {
+                let text = self.write_once(name, &make.await)?;
+                self.shared.lock().tape.record_once(which, text.clone());
+                self.read_once(name, &text)
+            }
+        }
+    }
+
+    fn write_once<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<String, RpcError> {
+        serde_json::to_string(value).map_err(|_| self.spoil(name))
+    }
+
+    /// Also the first run reads back what was written, so that it sees what every later one will see.
+    fn read_once<T: serde::de::DeserializeOwned>(&self, name: &str, text: &str) -> Result<T, RpcError> {
+        serde_json::from_str(text).map_err(|_| self.spoil(name))
+    }
+
+    fn spoil(&self, name: &str) -> RpcError {
+        self.shared.lock().tape.spoil_once(name);
+        RpcError::internal("Internal error")
+    }
+
+    /// A named value set in this run or an earlier attempt; memory across rounds (A11).
+    ///
+    /// Do not decide by it whether to ask: the next run would find another value there and leave its path.
+    #[must_use]
+    pub fn get<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let text = self.shared.lock().tape.value(name)?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Sets a named value, which travels in the sealed state.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be written as JSON.
+    pub fn set<T: serde::Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), RpcError> {
+        let text = serde_json::to_string(value).map_err(|_| RpcError::internal("Internal error"))?;
+        self.shared.lock().tape.set_value(name, text);
+        Ok(())
+    }
+
+    /// When the exchange began: the same on every run.
+    #[must_use]
+    pub fn started(&self) -> Timestamp {
+        self.shared.facts.started
+    }
+
+    /// 32 bytes for a deterministic random generator: the same on every run, others in another exchange.
+    /// Never for secrets: whoever can read the state knows them.
+    #[must_use]
+    pub fn seed(&self) -> [u8; 32] {
+        Sha256::new().chain_update(b"mrtr/v1/seed").chain_update(self.shared.facts.exchange.as_bytes()).finalize().into()
+    }
+
+    /// Names the exchange, for logs.
+    #[must_use]
+    pub fn exchange(&self) -> ExchangeId {
+        self.shared.facts.exchange
+    }
+
+    /// Whether what runs now has run before. Log only when `false`.
+    #[must_use]
+    pub fn is_replaying(&self) -> bool {
+        self.shared.lock().tape.is_replaying()
+    }
+
+    /// Which of the three methods.
+    #[must_use]
+    pub fn method(&self) -> AskingMethod {
+        self.shared.facts.method
+    }
+
+    /// The tool's or prompt's name, or the resource's uri.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.shared.facts.target
+    }
+
+    /// The arguments, an object.
+    #[must_use]
+    pub fn arguments(&self) -> Json<'_> {
+        Json::trusted(&self.shared.facts.arguments)
+    }
+
+    /// The arguments as a type of your own.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` that says what does not fit.
+    pub fn args<T: serde::de::DeserializeOwned>(&self) -> Result<T, RpcError> {
+        serde_json::from_str(&self.shared.facts.arguments)
+            .map_err(|error| RpcError::invalid_params(alloc::format!("Invalid params: arguments: {error}")))
+    }
+
+    /// One argument.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` that names it, if it is missing or does not fit.
+    pub fn argument<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
+        let value = self.arguments().get(name);
+        let missing = || RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name} is missing"));
+        let text = value.ok_or_else(missing)?.as_str();
+        serde_json::from_str(text)
+            .map_err(|error| RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name}: {error}")))
+    }
+
+    /// A part of the uri, if a resource template with that name in it matched.
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<&str> {
+        self.shared.facts.parts.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// What the request in hand declared. It may differ from round to round; to go on without an ask
+    /// that cannot be answered, make it [`optional`](Ask::optional) instead of looking here.
+    #[must_use]
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.shared.facts.capabilities
+    }
+
+    /// Who sent the request, as the transport verified it; `None` for an anonymous one.
+    #[must_use]
+    pub fn principal(&self) -> Option<&[u8]> {
+        self.shared.facts.principal.as_deref()
+    }
+}
+
+impl core::fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Ctx")
+            .field("method", &self.shared.facts.method)
+            .field("target", &self.shared.facts.target)
+            .field("exchange", &self.shared.facts.exchange)
+            .finish_non_exhaustive()
+    }
+}
+
+fn decode_action(text: &str) -> Result<Action, String> {
+    Ok(match text.as_bytes().first() {
+        Some(b'a') => Action::Accept,
+        Some(b'd') => Action::Decline,
+        _ => Action::Cancel,
+    })
+}
+
+const _: () = {
+    const fn shared<T: Clone + Send + Sync>() {}
+    shared::<Ctx>();
+    const fn sent<T: Send>() {}
+    sent::<Ask<AskError>>();
+};

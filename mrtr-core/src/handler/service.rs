@@ -1,0 +1,223 @@
+//! A server and a catalog of async handlers: bytes in, and either a reply or an attempt to drive out.
+
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::{future::Future, pin::Pin};
+
+use super::{Ctx, Output, RpcError, Run};
+use crate::{
+    catalog::{Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool},
+    http::ReplyClass,
+    jsonrpc::{Json, Notification, RequestId},
+    server::{Incoming, Received, RejectReason, Rejected, RoundEnv, Server},
+};
+
+/// The future of a handler.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Output, RpcError>> + Send>>;
+
+/// A handler.
+pub type BoxHandler = Arc<dyn Fn(Ctx) -> HandlerFuture + Send + Sync>;
+
+/// A server with what it offers. Immutable once built; cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    server: Server,
+    catalog: Arc<Catalog<BoxHandler>>,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Reception<'a> {
+    /// A handler runs: drive it.
+    Run(Run<'a>),
+    /// Answered: send these bytes, if there are any.
+    Reply {
+        /// One whole message; empty where nothing is to be sent.
+        bytes: Vec<u8>,
+        /// What it is, for its HTTP status.
+        class: ReplyClass,
+    },
+    /// A stream of changes: keep it open.
+    Listen(Listen),
+    /// The client no longer wants this request's answer: stop what runs under that id, send nothing
+    /// more for it. Unknown ids are ignored.
+    Cancelled(RequestId),
+    /// A notification that needs nothing.
+    Accepted,
+}
+
+impl Service {
+    /// A service without anything to offer yet.
+    #[must_use]
+    pub fn new(server: Server) -> Self {
+        Self { server, catalog: Arc::new(Catalog::new()) }
+    }
+
+    /// Its server.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    fn edit(&mut self) -> &mut Catalog<BoxHandler> {
+        Arc::make_mut(&mut self.catalog)
+    }
+
+    /// Offers a tool.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Catalog::add_tool`].
+    pub fn tool<F, R, O, E>(mut self, tool: Tool, handler: F) -> Result<Self, CatalogError>
+    where
+        F: Fn(Ctx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        O: Into<Output>,
+        E: Into<RpcError>,
+    {
+        self.edit().add_tool(tool, boxed(handler))?;
+        Ok(self)
+    }
+
+    /// Offers a prompt.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Catalog::add_prompt`].
+    pub fn prompt<F, R, O, E>(mut self, prompt: Prompt, handler: F) -> Result<Self, CatalogError>
+    where
+        F: Fn(Ctx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        O: Into<Output>,
+        E: Into<RpcError>,
+    {
+        self.edit().add_prompt(prompt, boxed(handler))?;
+        Ok(self)
+    }
+
+    /// Offers a resource.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Catalog::add_resource`].
+    pub fn resource<F, R, O, E>(mut self, resource: Resource, handler: F) -> Result<Self, CatalogError>
+    where
+        F: Fn(Ctx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        O: Into<Output>,
+        E: Into<RpcError>,
+    {
+        self.edit().add_resource(resource, boxed(handler))?;
+        Ok(self)
+    }
+
+    /// Offers a family of resources.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Catalog::add_template`].
+    pub fn template<F, R, O, E>(mut self, template: ResourceTemplate, handler: F) -> Result<Self, CatalogError>
+    where
+        F: Fn(Ctx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        O: Into<Output>,
+        E: Into<RpcError>,
+    {
+        self.edit().add_template(template, boxed(handler))?;
+        Ok(self)
+    }
+
+    /// Text that discovery gives to the model.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.edit().set_instructions(text);
+        self
+    }
+
+    /// Caching hints of lists and of discovery.
+    #[must_use]
+    pub fn hints(mut self, hints: CacheHints) -> Self {
+        self.edit().set_hints(hints);
+        self
+    }
+
+    /// Announces that lists and resources change: the adapter serves `subscriptions/listen`.
+    #[must_use]
+    pub fn announce_changes(mut self) -> Self {
+        self.edit().set_changes(true);
+        self
+    }
+
+    /// Takes one message.
+    ///
+    /// Whether what it names exists, its headers and its capabilities are judged before any state is opened,
+    /// every round anew (G-51).
+    #[must_use]
+    pub fn receive<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Reception<'a> {
+        match self.server.read(input, env) {
+            Incoming::Rejected(rejected) => refused(&rejected),
+            Incoming::Notification(notification) => noticed(&notification),
+            Incoming::Other(plain) => match self.catalog.answer(&self.server, &plain) {
+                Answered::Reply { bytes, class } => Reception::Reply { bytes, class },
+                Answered::Listen(listen) => Reception::Listen(listen),
+            },
+            Incoming::Call(call) => match self.catalog.route(call) {
+                Route::Refused(rejected) => refused(&rejected),
+                Route::Handler { call, handler, parts } => match call.open() {
+                    Received::Pending(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
+                    Received::Retrying(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
+                    Received::Rejected(rejected) => refused(&rejected),
+                    Received::Other(_) | Received::Notification(_) => Reception::Accepted,
+                },
+            },
+        }
+    }
+}
+
+fn boxed<F, R, O, E>(handler: F) -> BoxHandler
+where
+    F: Fn(Ctx) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, E>> + Send + 'static,
+    O: Into<Output>,
+    E: Into<RpcError>,
+{
+    Arc::new(move |ctx| {
+        let future = handler(ctx);
+        Box::pin(async move { future.await.map(Into::into).map_err(Into::into) })
+    })
+}
+
+/// The reply to a refused message; the log gets the reason, with what a refused state allows to say (G-11).
+fn refused<'a>(rejected: &Rejected) -> Reception<'a> {
+    match rejected.reason() {
+        RejectReason::State(refused) => crate::trace::warn!(refused = %refused, "a state was refused"),
+        RejectReason::Journal(fault) => crate::trace::warn!(fault = %fault, "an authentic state cannot be used"),
+        RejectReason::NotAdmitted(_)
+        | RejectReason::UnaskedResponse
+        | RejectReason::Envelope
+        | RejectReason::Params
+        | RejectReason::Answer
+        | RejectReason::Unknown => {
+            crate::trace::debug!(code = rejected.error().code.get(), "a request was refused");
+        }
+    }
+    let mut bytes = Vec::new();
+    rejected.write(&mut bytes);
+    Reception::Reply { bytes, class: rejected.class() }
+}
+
+fn noticed<'a>(notification: &Notification<'_>) -> Reception<'a> {
+    match &*notification.method {
+        "notifications/cancelled" => notification
+            .param("requestId")
+            .and_then(|id: Json<'_>| RequestId::from_json(id))
+            .map_or(Reception::Accepted, Reception::Cancelled),
+        _ => Reception::Accepted,
+    }
+}
+
+impl core::fmt::Debug for Service {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Service").field("server", &self.server).finish_non_exhaustive()
+    }
+}

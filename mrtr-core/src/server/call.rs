@@ -1,0 +1,318 @@
+//! A request that may ask, and its exchange.
+
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+
+use super::{
+    Received, Rejected, RoundEnv, Server,
+    read::CallParams,
+    reject::RejectReason,
+};
+use crate::{
+    entropy::Entropy,
+    error::RpcError,
+    http::{Headers, ReplyClass},
+    journal::{Asked, Journal, Verdict},
+    jsonrpc::{Json, Request},
+    seal::{Binding, ExchangeId, Principal},
+    tape::{Answers, Tape, TapeSetup, owned_answers},
+    time::Timestamp,
+    wire::{AskingMethod, RequestMeta, read_answer},
+};
+
+/// A request that may ask, its state not opened yet: look up whether what it names exists, then
+/// [`open`](Self::open) it (G-51).
+#[derive(Debug)]
+#[must_use = "a request wants an answer"]
+pub struct Call<'a>(Box<Inner<'a>>);
+
+/// An exchange in the state `S`. A dropped exchange has answered nothing.
+#[derive(Debug)]
+#[must_use = "a request wants an answer"]
+pub struct Exchange<'a, S> {
+    pub(super) inner: Box<Inner<'a>>,
+    pub(super) state: S,
+}
+
+/// The first request of an exchange. It may carry answers nobody asked for yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pending;
+
+/// A retry: its state was opened and its answers fit what was asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Retrying {
+    /// Which round's answers it brings, from 1.
+    pub round: u32,
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Pending {}
+    impl Sealed for super::Retrying {}
+}
+
+/// The states in which an exchange waits for the server's reply.
+pub trait Open: sealed::Sealed {}
+impl Open for Pending {}
+impl Open for Retrying {}
+
+pub(super) struct Inner<'a> {
+    pub(super) server: Server,
+    pub(super) request: Request<'a>,
+    pub(super) meta: RequestMeta<'a>,
+    pub(super) method: AskingMethod,
+    pub(super) params: CallParams<'a>,
+    pub(super) principal: Principal<'a>,
+    pub(super) headers: Option<&'a dyn Headers>,
+    pub(super) entropy: Entropy,
+    pub(super) received: Timestamp,
+    pub(super) exchange: ExchangeId,
+    pub(super) deadline: Timestamp,
+    pub(super) journal: Journal,
+    pub(super) answers: Answers,
+    /// Whether the request carried answers or a state: its result must not be cached (R-202, G-40).
+    pub(super) second_hand: bool,
+}
+
+impl core::fmt::Debug for Inner<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Request")
+            .field("id", &self.request.id)
+            .field("method", &self.method)
+            .field("target", &self.params.target)
+            .field("exchange", &self.exchange)
+            .field("journal", &self.journal)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        server: Server,
+        request: Request<'a>,
+        meta: RequestMeta<'a>,
+        method: AskingMethod,
+        params: CallParams<'a>,
+        env: RoundEnv<'a>,
+    ) -> Self {
+        let exchange = ExchangeId::from_bytes(env.entropy.expand(b"exchange"));
+        let deadline = env.now.saturating_add(server.config().limits.exchange);
+        let second_hand = params.state.is_some() || params.responses.is_some();
+        Self(Box::new(Inner {
+            server,
+            request,
+            meta,
+            method,
+            params,
+            principal: env.principal,
+            headers: env.headers,
+            entropy: env.entropy,
+            received: env.now,
+            exchange,
+            deadline,
+            journal: Journal::new(env.now),
+            answers: Answers::None,
+            second_hand,
+        }))
+    }
+
+    /// Which of the three methods.
+    #[must_use]
+    pub fn method(&self) -> AskingMethod {
+        self.0.method
+    }
+
+    /// The tool's or prompt's name, or the resource's uri.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.0.params.target
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request<'a> {
+        &self.0.request
+    }
+
+    /// Its `_meta`.
+    #[must_use]
+    pub fn meta(&self) -> &RequestMeta<'a> {
+        &self.0.meta
+    }
+
+    /// The headers it came with.
+    #[must_use]
+    pub fn headers(&self) -> Option<&'a dyn Headers> {
+        self.0.headers
+    }
+
+    /// Refuses it before its state is opened.
+    pub fn reject(self, error: RpcError, class: ReplyClass) -> Rejected {
+        Rejected::new(Some(self.0.request.id), error, class, RejectReason::Unknown)
+    }
+
+    /// Opens the exchange: verifies the state if there is one, checks the answers against what was asked.
+    ///
+    /// A state that is not ours, changed, expired, of another principal or request is refused with one
+    /// sentence whatever the reason (G-11). An answer whose structure does not fit what was asked under its
+    /// key is `-32602` with its path, and nothing is consumed (A5, R-079, R-080); unknown keys are ignored
+    ///
+    #[must_use]
+    pub fn open(mut self) -> Received<'a> {
+        let inner = &mut *self.0;
+        let limits = &inner.server.config().limits;
+        if let Some((key, _)) = responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes) {
+            let limit = limits.answer_bytes;
+            let message = alloc::format!(
+                "Invalid params: inputResponses[{:?}] is over the limit of {limit} bytes (Limits::answer_bytes)",
+                shown(&key)
+            );
+            return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
+        }
+        let Some(token) = inner.params.state.clone() else {
+            if let Some(given) = inner.params.responses
+                && !inner.server.config().require_state
+            {
+                inner.answers = Answers::Early(owned_answers(given, limits.asks_accepted));
+            }
+            return Received::Pending(Exchange { inner: self.0, state: Pending });
+        };
+        let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
+        let opened = match inner.server.config().sealer.open(&token, &binding, inner.received) {
+            Ok(opened) => opened,
+            Err(refused) => {
+                return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::State(refused)));
+            }
+        };
+        let journal = match Journal::decode(&opened.payload, limits) {
+            Ok(journal) => journal,
+            Err(fault) => {
+                return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::Journal(fault)));
+            }
+        };
+        inner.exchange = opened.claims.exchange;
+        inner.deadline = opened.claims.deadline;
+        inner.journal = journal;
+        let mut answers = Vec::new();
+        // Soft expiry: the answers of an expired state are not taken, the questions are asked again.
+        if !opened.expired
+            && let Some(round) = inner.journal.last_sent()
+        {
+            for (key, value) in responses(&inner.params) {
+                let Some(asked) = round.asks.iter().find(|asked| *asked.key == *key) else { continue };
+                if let Err(fault) = read_answer(asked.kind, value) {
+                    let message = alloc::format!("Invalid params: inputResponses[{:?}]{fault}", shown(&key));
+                    return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
+                }
+                answers.push((Box::from(&*key), Box::from(value.as_str())));
+            }
+        }
+        inner.answers = Answers::LastRound(answers);
+        Received::Retrying(Exchange { inner: self.0, state: Retrying { round: opened.claims.round } })
+    }
+
+    fn refuse(self, error: RpcError, reason: RejectReason) -> Received<'a> {
+        Received::Rejected(Rejected::new(Some(self.0.request.id), error, ReplyClass::HandlerError, reason))
+    }
+}
+
+fn responses<'a>(params: &CallParams<'a>) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + use<'a> {
+    params.responses.and_then(Json::members).into_iter().flatten()
+}
+
+fn shown(key: &str) -> alloc::string::String {
+    key.chars().take(64).collect()
+}
+
+impl<'a, S> Exchange<'a, S> {
+    /// Which of the three methods.
+    #[must_use]
+    pub fn method(&self) -> AskingMethod {
+        self.inner.method
+    }
+
+    /// The tool's or prompt's name, or the resource's uri.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.inner.params.target
+    }
+
+    /// The arguments; `{}` if there are none.
+    #[must_use]
+    pub fn arguments(&self) -> Json<'a> {
+        self.inner.params.arguments.unwrap_or(Json::EMPTY_OBJECT)
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request<'a> {
+        &self.inner.request
+    }
+
+    /// Its `_meta`.
+    #[must_use]
+    pub fn meta(&self) -> &RequestMeta<'a> {
+        &self.inner.meta
+    }
+
+    /// Names the exchange in logs, and in the ledger.
+    #[must_use]
+    pub fn id(&self) -> ExchangeId {
+        self.inner.exchange
+    }
+
+    /// When the exchange must be over.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        self.inner.deadline
+    }
+
+    /// The journal as it stands.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.inner.journal
+    }
+}
+
+impl<'a, S: Open> Exchange<'a, S> {
+    /// The same exchange for a driver that treats first and later rounds alike.
+    pub(crate) fn running(self) -> Exchange<'a, Pending> {
+        Exchange { inner: self.inner, state: Pending }
+    }
+
+    pub(crate) fn principal(&self) -> Principal<'a> {
+        self.inner.principal
+    }
+
+    /// The tape that replays this exchange. Hand its journal back to [`suspend`](Self::suspend).
+    pub(crate) fn tape(&mut self) -> Tape {
+        let config = self.inner.server.config();
+        let mut setup = TapeSetup::new(self.inner.exchange, self.inner.journal.clone(), self.inner.deadline);
+        setup.answers = core::mem::take(&mut self.inner.answers);
+        setup.capabilities = self.inner.meta.capabilities;
+        setup.policy = config.tape.clone();
+        setup.limits = config.limits.clone();
+        Tape::new(setup)
+    }
+}
+
+impl Inner<'_> {
+    /// Records the answers in hand as they came, for return-style servers: their content is judged when it is
+    /// asked for.
+    pub(super) fn record_answers(&mut self) {
+        let Answers::LastRound(answers) = &self.answers else { return };
+        let Some(round) = self.journal.rounds.last_mut() else { return };
+        for (key, text) in answers {
+            let Some(asked) = round.asks.iter_mut().find(|asked| asked.key == *key) else { continue };
+            if let Some(recorded) = recorded(asked, Json::trusted(text)) {
+                asked.verdict = Verdict::Answer(recorded);
+            }
+        }
+        self.answers = Answers::None;
+    }
+}
+
+fn recorded(asked: &Asked, answer: Json<'_>) -> Option<Box<str>> {
+    super::answer::recorded_text(&read_answer(asked.kind, answer).ok()?)
+}

@@ -1,0 +1,224 @@
+//! `InputRequired`: the request was answered with questions, a state, or both.
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::{Complete, Exchange, Open, Retrying, reply};
+use crate::{
+    digest::Fingerprint,
+    error::{ErrorCode, RpcError},
+    http::ReplyClass,
+    journal::{Asked, Journal, Round, Verdict},
+    seal::{Binding, NewClaims, SealError},
+    tape::{Fault, Outgoing, OutgoingAsk},
+    time::Timestamp,
+    wire::{InputRequest, Requirement},
+};
+
+/// The request was answered `input_required`; the next one is a new request, perhaps at another replica.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct InputRequired {
+    /// Until when the state is good.
+    pub expires: Timestamp,
+    keys: Vec<Box<str>>,
+}
+
+/// The asks of a return-style server's round, in their order on the wire (G-36).
+#[derive(Clone, Debug, Default)]
+pub struct InputRequests(Vec<(String, InputRequest<'static>)>);
+
+impl InputRequests {
+    /// No asks: with a state, a state-only round.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds an ask. A later one under the same key takes the place of the earlier.
+    #[must_use]
+    pub fn ask(mut self, key: impl Into<String>, request: InputRequest<'_>) -> Self {
+        let key = key.into();
+        self.0.retain(|(found, _)| *found != key);
+        self.0.push((key, request.into_owned()));
+        self
+    }
+}
+
+/// Why no questions went out. A complete error reply is in `out`: send it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequireError {
+    /// The client did not declare what these asks need: it was told so with `-32021`.
+    #[error("the request does not declare the capabilities these asks need")]
+    MissingCapability,
+    /// A bound was reached, or a key or ask is not fit to be sent.
+    #[error(transparent)]
+    Fault(Fault),
+    /// The state would be larger than allowed.
+    #[error("the state of {size} bytes is over the limit of {limit} (Limits::state_minted)")]
+    StateTooLarge {
+        /// Characters of the state.
+        size: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// The typed state cannot be written as JSON.
+    #[error("the state cannot be written as JSON")]
+    State,
+}
+
+impl<'a, S: Open> Exchange<'a, S> {
+    /// Answers `input_required` with these asks and a state of the server's own.
+    ///
+    /// `state` is anything serde can write; it comes back with [`state`](Exchange::state) on the retry,
+    /// sealed in between. Asks may be empty: the client then only comes again. Asks that the client
+    /// cannot answer make the reply `-32021`.
+    ///
+    /// # Errors
+    ///
+    /// [`RequireError`]; `out` then holds a complete error reply, to be sent all the same.
+    pub fn require<T: serde::Serialize + ?Sized>(
+        mut self,
+        asks: InputRequests,
+        state: &T,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, RequireError> {
+        let Ok(text) = serde_json::to_string(state) else {
+            let error = RpcError::internal("Internal error");
+            let _ = self.fail(&error, out);
+            return Err(RequireError::State);
+        };
+        let needs: Vec<Requirement> = asks.0.iter().map(|(_, ask)| ask.requirement()).collect();
+        let capabilities = self.inner.meta.capabilities;
+        if needs.iter().any(|need| !capabilities.allow(*need)) {
+            let _ = self.missing(capabilities.missing(needs), out);
+            return Err(RequireError::MissingCapability);
+        }
+        self.inner.record_answers();
+        let outgoing = match self.inner.open_round(asks.0, now) {
+            Ok(outgoing) => outgoing,
+            Err(fault) => {
+                let _ = self.fail(&fault.error(), out);
+                return Err(RequireError::Fault(fault));
+            }
+        };
+        self.inner.journal.state = Some(text.into());
+        let journal = core::mem::replace(&mut self.inner.journal, Journal::new(now));
+        match self.suspend(&outgoing, journal, now, out) {
+            Ok(exchange) => Ok(exchange),
+            Err((_, SealError::TooLarge { size, limit, .. })) => Err(RequireError::StateTooLarge { size, limit }),
+            #[allow(unreachable_patterns)]
+            Err(_) => Err(RequireError::State),
+        }
+    }
+
+    /// Ends the request with `-32021` and this `data`.
+    pub(crate) fn missing(self, data: String, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+        let error = RpcError::new(
+            ErrorCode::MISSING_CAPABILITY,
+            "The request does not declare a client capability that answering it needs",
+        )
+        .with_raw_data(data);
+        self.fail_as(&error, ReplyClass::MissingCapability, out)
+    }
+
+    /// Seals the journal and writes the interim result. If that is too large, a complete error goes out
+    /// instead, for a question whose answer could not be used must not be asked.
+    pub(crate) fn suspend(
+        self,
+        outgoing: &Outgoing,
+        journal: Journal,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, SealError)> {
+        let inner = &*self.inner;
+        let mut payload = zeroize::Zeroizing::new(Vec::with_capacity(256));
+        journal.encode(&mut payload);
+        let state_only = journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty()).count();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let claims = NewClaims {
+            exchange: inner.exchange,
+            round: count(journal.rounds_sent()),
+            state_only: count(state_only),
+            deadline: inner.deadline,
+            ttl: None,
+        };
+        let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
+        let sealed = inner.server.config().sealer.seal(&claims, &payload, &binding, now, &inner.entropy);
+        let (token, expires) = match sealed {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                let reply = RpcError::internal(alloc::format!("Internal error: {error}"));
+                return Err((self.fail(&reply, out), error));
+            }
+        };
+        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &token);
+        let keys = outgoing.asks.iter().map(|ask| ask.key.clone()).collect();
+        let mut inner = self.inner;
+        inner.journal = journal;
+        Ok(Exchange { inner, state: InputRequired { expires, keys } })
+    }
+}
+
+impl super::call::Inner<'_> {
+    /// Records a return-style round, checking every bound.
+    fn open_round(&mut self, asks: Vec<(String, InputRequest<'static>)>, now: Timestamp) -> Result<Outgoing, Fault> {
+        let limits = &self.server.config().limits;
+        if asks.len() > limits.asks_sent {
+            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+        }
+        if now >= self.deadline {
+            return Err(Fault::Deadline);
+        }
+        let empty = asks.is_empty();
+        let same = self.journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty() == empty).count();
+        let (limit, what, field) = if empty {
+            (limits.state_only_rounds, "state-only rounds", "state_only_rounds")
+        } else {
+            (limits.rounds, "rounds", "rounds")
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if same >= limit {
+            return Err(Fault::Limit { what, field, limit });
+        }
+        let mut round = Round { checkpoint: empty, ..Round::default() };
+        let mut outgoing = Outgoing::default();
+        for (key, request) in asks {
+            if !crate::tape::key_is_valid(&key) {
+                return Err(Fault::BadKey(key.chars().take(80).collect()));
+            }
+            let fingerprint = Fingerprint::new(self.exchange.as_bytes(), request.kind(), request.params())
+                .map_err(|_| Fault::BadAsk(key.clone()))?;
+            let key: Box<str> = key.into();
+            round.asks.push(Asked { key: key.clone(), kind: request.kind(), fingerprint, verdict: Verdict::Open });
+            outgoing.asks.push(OutgoingAsk { key, request, invalid: None });
+        }
+        self.journal.rounds.push(round);
+        Ok(outgoing)
+    }
+}
+
+impl Exchange<'_, InputRequired> {
+    /// The keys that were asked.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.state.keys.iter().map(|key| &**key)
+    }
+
+    /// Until when the state is good.
+    #[must_use]
+    pub const fn expires(&self) -> Timestamp {
+        self.state.expires
+    }
+}
+
+impl Exchange<'_, Retrying> {
+    /// The server's own state from the last round; `None` if there was none.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit `T`: after a deploy that changed the type, for instance.
+    pub fn state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
+        self.inner.journal.state.as_deref().map(serde_json::from_str).transpose()
+    }
+}

@@ -1,0 +1,158 @@
+//! From bytes to a request whose envelope is in order: the check order of R-170.
+
+use alloc::{borrow::Cow, string::String};
+
+use super::{Call, Rejected, RoundEnv, Server, reject::RejectReason};
+use crate::{
+    digest::RequestDigest,
+    error::{ErrorCode, RpcError},
+    http::{self, ReplyClass},
+    jsonrpc::{self, Json, Message, Notification, Request},
+    wire::{AskingMethod, RequestMeta, Version},
+};
+
+/// What a message turned out to be, before any state is opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Incoming<'a> {
+    /// `tools/call`, `prompts/get` or `resources/read`.
+    Call(Call<'a>),
+    /// Another request.
+    Other(Plain<'a>),
+    /// A notification.
+    Notification(Notification<'a>),
+    /// Refused.
+    Rejected(Rejected),
+}
+
+/// A request of a method that never asks. `inputResponses` and `requestState` on it are not looked
+/// at (G-12).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plain<'a> {
+    /// The request.
+    pub request: Request<'a>,
+    /// Its `_meta`.
+    pub meta: RequestMeta<'a>,
+}
+
+impl Server {
+    /// Reads one message as far as it can be judged without a handler: admission, `_meta`, headers, version.
+    ///
+    /// The order is that of R-170: a version header must be there, `_meta` complete, both equal, the version
+    /// served, then the other headers must agree with the body. On a pipe there are no headers.
+    #[must_use]
+    pub fn read<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Incoming<'a> {
+        match jsonrpc::admit(input, &self.config().limits) {
+            Ok(Message::Request(request)) => match self.check(&request, &env) {
+                Ok(meta) => self.sort(request, meta, env),
+                Err((error, class)) => Incoming::Rejected(Rejected::new(Some(request.id), error, class, RejectReason::Envelope)),
+            },
+            Ok(Message::Notification(notification)) => Incoming::Notification(notification),
+            Ok(Message::Response(_)) => Incoming::Rejected(Rejected::silent(
+                RpcError::new(ErrorCode::INVALID_REQUEST, "Invalid request: no request of this server is open"),
+                ReplyClass::InvalidRequest,
+                RejectReason::UnaskedResponse,
+            )),
+            Err(refused) => {
+                let (error, reason) = (refused.error(), RejectReason::NotAdmitted(refused.reason));
+                let class = match refused.reason {
+                    jsonrpc::Refusal::TooLarge { .. } => ReplyClass::TooLarge,
+                    _ if error.code == ErrorCode::PARSE_ERROR => ReplyClass::ParseError,
+                    _ => ReplyClass::InvalidRequest,
+                };
+                Incoming::Rejected(Rejected::new(refused.id, error, class, reason))
+            }
+        }
+    }
+
+    fn check<'a>(&self, request: &Request<'a>, env: &RoundEnv<'_>) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
+        let mismatch = |error| (error, ReplyClass::HeaderMismatch);
+        // A peer of an older era opens like this; it learns what is served instead of what is missing.
+        if request.method == "initialize" && request.param("_meta").and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none() {
+            let requested = request.param("protocolVersion").and_then(Json::as_string);
+            return Err((self.unsupported(requested.as_deref().unwrap_or("")), ReplyClass::UnsupportedVersion));
+        }
+        if let Some(headers) = env.headers {
+            http::check_version_present(headers).map_err(mismatch)?;
+        }
+        let meta = RequestMeta::from_request(request)
+            .map_err(|fault| (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid))?;
+        if let Some(headers) = env.headers {
+            http::check_version_matches(headers, &meta.protocol_version).map_err(mismatch)?;
+        }
+        let served = Version::from_name(&meta.protocol_version);
+        if !served.is_some_and(|version| self.config().versions.contains(&version)) {
+            return Err((self.unsupported(&meta.protocol_version), ReplyClass::UnsupportedVersion));
+        }
+        if let Some(headers) = env.headers {
+            http::check_standard(headers, request).map_err(mismatch)?;
+        }
+        Ok(meta)
+    }
+
+    /// `-32022` with what is served and what was asked for.
+    fn unsupported(&self, requested: &str) -> RpcError {
+        let mut requested_json = alloc::vec::Vec::new();
+        let shown: String = requested.chars().take(64).collect();
+        jsonrpc::write::string(&mut requested_json, &shown);
+        let requested_json = String::from_utf8(requested_json).unwrap_or_default();
+        let data = alloc::format!("{{\"supported\":{},\"requested\":{requested_json}}}", self.version_names());
+        RpcError::new(ErrorCode::UNSUPPORTED_VERSION, "Unsupported protocol version").with_raw_data(data)
+    }
+
+    fn sort<'a>(&self, request: Request<'a>, meta: RequestMeta<'a>, env: RoundEnv<'a>) -> Incoming<'a> {
+        let Some(method) = AskingMethod::from_name(&request.method) else {
+            return Incoming::Other(Plain { request, meta });
+        };
+        match CallParams::read(method, &request) {
+            Ok(params) => Incoming::Call(Call::new(self.clone(), request, meta, method, params, env)),
+            Err(message) => Incoming::Rejected(Rejected::new(
+                Some(request.id),
+                RpcError::invalid_params(message),
+                ReplyClass::HandlerError,
+                RejectReason::Params,
+            )),
+        }
+    }
+}
+
+/// The parameters of a request that may ask, checked for their shape (B-45, G-05).
+#[derive(Clone, Debug)]
+pub(super) struct CallParams<'a> {
+    pub(super) target: Cow<'a, str>,
+    pub(super) arguments: Option<Json<'a>>,
+    pub(super) digest: RequestDigest,
+    pub(super) responses: Option<Json<'a>>,
+    pub(super) state: Option<Cow<'a, str>>,
+}
+
+impl<'a> CallParams<'a> {
+    fn read(method: AskingMethod, request: &Request<'a>) -> Result<Self, String> {
+        let (mut target, mut arguments, mut responses, mut state) = (None, None, None, None);
+        for (name, value) in request.params.and_then(Json::members).into_iter().flatten() {
+            match &*name {
+                "arguments" => arguments = Some(value),
+                "inputResponses" => responses = Some(value),
+                "requestState" => state = Some(value),
+                name if name == method.target_param() => target = Some(value),
+                _ => {}
+            }
+        }
+        let wrong = |path: &str, what: &str| alloc::format!("Invalid params: {path} is not {what}");
+        let target = target.and_then(Json::as_string).ok_or_else(|| wrong(method.target_param(), "a string"))?;
+        if arguments.is_some_and(|value| !value.is_object()) {
+            return Err(wrong("arguments", "an object"));
+        }
+        if responses.is_some_and(|value| !value.is_object()) {
+            return Err(wrong("inputResponses", "an object"));
+        }
+        let state = match state {
+            None => None,
+            Some(value) => Some(value.as_string().ok_or_else(|| wrong("requestState", "a string"))?),
+        };
+        let digest = RequestDigest::new(method.name(), &target, arguments)
+            .map_err(|fault| alloc::format!("Invalid params: arguments: {fault}"))?;
+        Ok(Self { target, arguments, digest, responses, state })
+    }
+}

@@ -1,0 +1,181 @@
+//! The live segment: the gate, answers without a state, a new round, the end (A6, A7, A9).
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::{Answers, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape};
+use crate::{
+    journal::{Asked, Round, SILENT_ROUNDS, Verdict},
+    jsonrpc::Json,
+    time::Timestamp,
+    wire::Requirement,
+};
+
+/// What the gate says about the open asks (A6).
+enum Gate {
+    /// All may be sent.
+    Open,
+    /// Optional ones cannot be answered: settled without a person.
+    Settled,
+    /// Required ones cannot be answered: `data` of `-32021`.
+    Missing(String),
+}
+
+impl Tape {
+    /// The handler is blocked and no recorded round is left (A6).
+    pub(super) fn live_step(&mut self, now: Timestamp) -> Step {
+        match self.gate() {
+            Gate::Missing(data) => return Step::Missing(data),
+            Gate::Settled => return self.silent(),
+            Gate::Open => {}
+        }
+        match self.early_answers() {
+            Err(fault) => return Step::Fault(fault),
+            Ok(true) => return self.silent(),
+            Ok(false) => {}
+        }
+        match self.send(now, false) {
+            Ok(outgoing) => Step::Send(outgoing),
+            Err(fault) => Step::Fault(fault),
+        }
+    }
+
+    /// Releases the silent round that was just recorded.
+    fn silent(&mut self) -> Step {
+        let silent = self.journal.rounds.iter().filter(|round| round.silent).count();
+        if silent > SILENT_ROUNDS { Step::Fault(Fault::Endless) } else { Step::Released(self.release()) }
+    }
+
+    /// Checks every open ask against what the request in hand declared. Records a silent round if optional
+    /// ones must do without (G-13); recorded rounds are never gated again.
+    fn gate(&mut self) -> Gate {
+        let capabilities = self.capabilities;
+        let refused = |need: Option<Requirement>| need.is_some_and(|need| !capabilities.allow(need));
+        let open = || self.slots.values().filter(|slot| slot.is_open());
+        let required: Vec<Requirement> =
+            open().filter(|slot| !slot.optional).filter_map(super::slot::Slot::requirement).collect();
+        if required.iter().any(|need| !capabilities.allow(*need)) {
+            return Gate::Missing(capabilities.missing(required));
+        }
+        if !open().any(|slot| refused(slot.requirement())) {
+            return Gate::Open;
+        }
+        let asks = open().filter_map(|slot| {
+            let mut asked = slot.asked.clone()?;
+            if refused(slot.requirement()) {
+                asked.verdict = Verdict::Unavailable;
+            }
+            Some(asked)
+        });
+        let round = Round { asks: asks.collect(), silent: true, ..Round::default() };
+        self.journal.rounds.push(round);
+        Gate::Settled
+    }
+
+    /// Answers that came without a state end a silent round, once, for asks that allow it (A7). Whether a
+    /// silent round was recorded.
+    fn early_answers(&mut self) -> Result<bool, Fault> {
+        let Answers::Early(answers) = &self.answers else { return Ok(false) };
+        let mut asks = Vec::new();
+        let mut used = false;
+        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+            let Some(mut asked) = slot.asked.clone() else { continue };
+            let answer = answers.iter().find(|(key, _)| *key == asked.key).filter(|_| !slot.solicited);
+            if let Some((_, text)) = answer {
+                asked.verdict = self
+                    .verdict(&asked, slot.request.as_ref(), Json::trusted(text))
+                    .map_err(|fault| Fault::BadAnswer { key: String::from(&*asked.key), fault })?;
+                used = true;
+            }
+            asks.push(asked);
+        }
+        self.answers = Answers::None;
+        if used {
+            self.journal.rounds.push(Round { asks, silent: true, ..Round::default() });
+        }
+        Ok(used)
+    }
+
+    /// Records the open asks as a round that goes out, after checking every bound, so that no question goes
+    /// out whose answer could not be used.
+    fn send(&mut self, now: Timestamp, swallowed: bool) -> Result<Outgoing, Fault> {
+        let asks = self.open_asks();
+        let limits = &self.limits;
+        if asks.len() > limits.asks_sent {
+            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+        }
+        if now >= self.deadline {
+            return Err(Fault::Deadline);
+        }
+        let sent = self.journal.rounds.iter().filter(|round| !round.silent);
+        let (asking, state_only): (Vec<&Round>, Vec<&Round>) = sent.partition(|round| !round.asks.is_empty());
+        let (count, limit, what, field) = if asks.is_empty() {
+            (state_only.len(), limits.state_only_rounds, "state-only rounds", "state_only_rounds")
+        } else {
+            (asking.len(), limits.rounds, "rounds", "rounds")
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if count >= limit {
+            return Err(Fault::Limit { what, field, limit });
+        }
+        let outgoing = self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| {
+            let (asked, request) = (slot.asked.as_ref()?, slot.request.as_ref()?);
+            Some(OutgoingAsk {
+                key: asked.key.clone(),
+                request: request.clone(),
+                invalid: self.last_reason(asked),
+            })
+        });
+        let outgoing = Outgoing { asks: outgoing.collect() };
+        let checkpoint = self.checkpoint_open();
+        self.journal.rounds.push(Round { asks, silent: false, checkpoint, swallowed });
+        Ok(outgoing)
+    }
+
+    /// Why the latest answer to this ask did not fit.
+    fn last_reason(&self, asked: &Asked) -> Option<Box<str>> {
+        let mut verdicts = self.journal.rounds.iter().rev().flat_map(|round| &round.asks);
+        let latest = verdicts.find(|found| found.same_question(asked) && found.verdict != Verdict::Open)?;
+        match &latest.verdict {
+            Verdict::Invalid { reason, .. } => Some(reason.clone()),
+            Verdict::Open | Verdict::Answer(_) | Verdict::Unavailable | Verdict::NotYet => None,
+        }
+    }
+
+    /// The handler returned in the live segment: asks that it made there, waited for and left alive decide
+    /// the outcome (A9 b).
+    pub(super) fn fresh_step(&mut self, now: Timestamp) -> Finish {
+        let segment = self.segment;
+        // What an earlier segment left open is withdrawn by finishing (A9 c).
+        self.slots.retain(|_, slot| !slot.is_open() || (slot.segment == segment && slot.polled));
+        loop {
+            if !self.slots.values().any(super::slot::Slot::blocks) {
+                return Finish::Return;
+            }
+            match self.gate() {
+                Gate::Missing(data) => return Finish::Missing(data),
+                Gate::Settled => {
+                    self.release();
+                }
+                Gate::Open => {
+                    return match self.send(now, true) {
+                        Ok(outgoing) => Finish::Send(outgoing),
+                        Err(fault) => Finish::Fault(fault),
+                    };
+                }
+            }
+        }
+    }
+
+    /// A round was sent over the handler's return (A9 b): did this run take one of its answers?
+    pub(super) fn unheeded_mark(&self) -> Option<Fault> {
+        self.journal.rounds.iter().enumerate().filter(|(_, round)| round.swallowed).find_map(|(index, round)| {
+            let taken = self.slots.values().any(|slot| {
+                slot.taken
+                    && slot.resolved_by.is_some_and(|by| by >= index)
+                    && slot.asked.as_ref().is_some_and(|asked| round.asks.iter().any(|own| own.same_question(asked)))
+            });
+            let keys = || round.asks.iter().map(|asked| String::from(&*asked.key)).collect();
+            (!taken).then(|| Fault::Swallowed(keys()))
+        })
+    }
+}

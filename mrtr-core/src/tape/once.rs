@@ -1,0 +1,63 @@
+//! Values that a run makes once and later runs find again (A11).
+
+use alloc::{boxed::Box, string::String};
+
+use super::{Fault, Tape};
+use crate::journal::Once;
+
+/// Which use of a once-name this is; hand it back with the value.
+#[derive(Clone, Debug)]
+pub struct OnceUse {
+    name: Box<str>,
+    nth: u32,
+}
+
+impl Tape {
+    /// The next use of a once-name in this run: its recorded value as JSON text, or the use to record.
+    ///
+    /// # Errors
+    ///
+    /// The use to make a value for: make it and hand both to [`record_once`](Self::record_once).
+    pub fn once(&mut self, name: &str) -> Result<String, OnceUse> {
+        let nth = match self.once_uses.get_mut(name) {
+            Some(uses) => {
+                *uses += 1;
+                *uses
+            }
+            None => {
+                self.once_uses.insert(name.into(), 0);
+                0
+            }
+        };
+        let found = self.journal.once.iter().find(|once| &*once.name == name && once.nth == nth);
+        match found {
+            Some(once) => Ok(String::from(&*once.value)),
+            None => Err(OnceUse { name: name.into(), nth }),
+        }
+    }
+
+    /// Records the value of a use, JSON text.
+    pub fn record_once(&mut self, which: OnceUse, value: String) {
+        let segment = u32::try_from(self.segment).unwrap_or(u32::MAX);
+        self.journal.once.push(Once { name: which.name, nth: which.nth, segment, value: value.into() });
+    }
+
+    /// A value could not be written or read: ends the attempt at the next step.
+    pub fn spoil_once(&mut self, name: &str) {
+        self.misuse.get_or_insert(Fault::BadValue(name.into()));
+    }
+
+    /// A named value as JSON text: memory across attempts, not part of the tape (A11). Divergence reports list
+    /// the names read.
+    pub fn value(&mut self, name: &str) -> Option<String> {
+        if !self.values_read.iter().any(|read| read == name) {
+            self.values_read.push(name.into());
+        }
+        self.journal.value(name).map(String::from)
+    }
+
+    /// Sets a named value, JSON text.
+    pub fn set_value(&mut self, name: &str, value: String) {
+        self.journal.set_value(name, value.into());
+    }
+}

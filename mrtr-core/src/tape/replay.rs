@@ -1,0 +1,225 @@
+//! A recorded round: matching it, releasing it, leaving it (A3, A4, A5, A8, A9 a).
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, Tape, Ticket};
+use crate::{
+    form,
+    journal::{Asked, Divergence, DivergenceKind, Round, Verdict},
+    jsonrpc::Json,
+    time::Timestamp,
+    wire::{Action, Answer, AnswerFault, AskKind, InputRequest, read_answer},
+};
+
+/// The third divergence of an exchange ends it (A8).
+const DIVERGENCES: u8 = 3;
+
+impl Tape {
+    /// The handler is blocked where a recorded round may end (A3).
+    pub(super) fn replay_step(&mut self, drive: Drive, now: Timestamp) -> Step {
+        let open = self.open_asks();
+        let checkpoint = self.checkpoint_open();
+        let Some(round) = self.journal.rounds.get(self.segment) else { return Step::Wait(None) };
+        let recorded = |asked: &Asked| round.asks.iter().find(|found| found.key == asked.key);
+        let changed = open.iter().any(|asked| recorded(asked).is_some_and(|found| !found.same_question(asked)));
+        let short = round.checkpoint && !checkpoint
+            || round.asks.iter().any(|asked| !open.iter().any(|found| found.key == asked.key));
+        let extra = checkpoint && !round.checkpoint || open.iter().any(|asked| recorded(asked).is_none());
+        if !changed && !short && (!extra || drive == Drive::Runtime) {
+            self.short_since = None;
+            return Step::Released(self.release());
+        }
+        if !changed && short && drive == Drive::Runtime {
+            // Something else than an answer may still bring the missing asks: not a block yet.
+            let until = self.short_since.get_or_insert(now).saturating_add(self.policy.replay_patience);
+            if now < until {
+                return Step::Wait(Some(until));
+            }
+        }
+        self.short_since = None;
+        match self.leave_path(open, checkpoint) {
+            Ok(()) => Step::Released(self.release()),
+            Err(fault) => Step::Fault(fault),
+        }
+    }
+
+    /// The asks that are open now, as a journal would record them, in the order of registration.
+    pub(super) fn open_asks(&self) -> Vec<Asked> {
+        self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| slot.asked.clone()).collect()
+    }
+
+    pub(super) fn checkpoint_open(&self) -> bool {
+        self.slots.values().any(|slot| slot.is_open() && slot.asked.is_none())
+    }
+
+    /// Ends the round at hand: its last answers get their verdicts, every ask of it gets what was decided,
+    /// and the next segment begins (A4, A5).
+    pub(super) fn release(&mut self) -> Vec<Ticket> {
+        let index = self.segment;
+        if index + 1 == self.journal.rounds.len()
+            && let Answers::LastRound(answers) = core::mem::take(&mut self.answers)
+        {
+            self.record(index, &answers);
+        }
+        self.segment += 1;
+        let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };
+        let mut released = Vec::new();
+        for (&ticket, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.is_open()) {
+            let resolution = match &slot.asked {
+                None => round.checkpoint.then_some(Resolution::Passed),
+                Some(asked) => {
+                    let recorded = round.asks.iter().find(|found| found.same_question(asked));
+                    recorded.and_then(|recorded| match &recorded.verdict {
+                        verdict if verdict.stays_open() => None,
+                        Verdict::Answer(text) => Some(Resolution::Answer(text.clone())),
+                        Verdict::Unavailable => Some(Resolution::Unavailable),
+                        Verdict::Invalid { reason, .. } => Some(Resolution::Invalid(reason.clone())),
+                        Verdict::Open | Verdict::NotYet => None,
+                    })
+                }
+            };
+            if let Some(resolution) = resolution {
+                slot.resolution = Some(resolution);
+                slot.resolved_by = Some(index);
+                released.push(Ticket(ticket));
+            }
+        }
+        released
+    }
+
+    /// Gives the answers of the request in hand their verdicts (A5): only keys of the round, only asks that
+    /// have none yet, content judged by the form that the handler has just registered under that key.
+    fn record(&mut self, index: usize, answers: &[(Box<str>, Box<str>)]) {
+        let Some(round) = self.journal.rounds.get(index) else { return };
+        let mut verdicts = Vec::new();
+        for (position, asked) in round.asks.iter().enumerate().filter(|(_, asked)| asked.verdict.stays_open()) {
+            let Some((_, text)) = answers.iter().find(|(key, _)| *key == asked.key) else { continue };
+            let request = self.request_of(asked);
+            // Structure was checked when the request came in; what does not fit here is no answer.
+            if let Ok(verdict) = self.verdict(asked, request, Json::trusted(text)) {
+                verdicts.push((position, verdict));
+            }
+        }
+        let Some(round) = self.journal.rounds.get_mut(index) else { return };
+        for (position, verdict) in verdicts {
+            if let Some(asked) = round.asks.get_mut(position) {
+                asked.verdict = verdict;
+            }
+        }
+    }
+
+    fn request_of(&self, asked: &Asked) -> Option<&InputRequest<'static>> {
+        let mut slots = self.slots.values();
+        let slot = slots.find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
+        slot.and_then(|slot| slot.request.as_ref())
+    }
+
+    /// The verdict on one answer to one ask.
+    pub(super) fn verdict(
+        &self,
+        asked: &Asked,
+        request: Option<&InputRequest<'static>>,
+        answer: Json<'_>,
+    ) -> Result<Verdict, AnswerFault> {
+        let text = match read_answer(asked.kind, answer)? {
+            Answer::Form { action: Action::Accept, content } => {
+                let schema = request.and_then(InputRequest::requested_schema);
+                match schema.map(|schema| form::check_content(schema, content)) {
+                    None => alloc::format!("a{}", content.as_str()),
+                    Some(Ok(cleaned)) => alloc::format!("a{cleaned}"),
+                    Some(Err(reason)) => {
+                        let count = self.journal.invalid_count(&asked.key).saturating_add(1);
+                        return Ok(Verdict::Invalid { count, reason: reason.into() });
+                    }
+                }
+            }
+            Answer::Url(Action::Accept) => String::from("a"),
+            Answer::Form { action: Action::Decline, .. } | Answer::Url(Action::Decline) => String::from("d"),
+            Answer::Form { action: Action::Cancel, .. } | Answer::Url(Action::Cancel) => String::from("c"),
+            Answer::Sampling(value) | Answer::Roots(value) => String::from(value.as_str()),
+        };
+        Ok(Verdict::Answer(text.into()))
+    }
+
+    /// A divergence: cut the journal here, keep of this round what is still the same question (A8).
+    fn leave_path(&mut self, open: Vec<Asked>, checkpoint: bool) -> Result<(), Fault> {
+        let index = self.segment;
+        self.report(DivergenceKind::OtherQuestions, &open)?;
+        self.drop_effects(index)?;
+        let Some(old) = self.journal.rounds.get(index).cloned() else { return Ok(()) };
+        let last = index + 1 == self.journal.rounds.len();
+        let kept = |asked: &Asked| old.asks.iter().find(|found| found.same_question(asked));
+        // The answers in hand are for the last round: if that one is cut off they answer nothing any more,
+        // and if it is this one they still answer only what was really asked.
+        match &mut self.answers {
+            Answers::LastRound(answers) if last => {
+                answers.retain(|(key, _)| open.iter().any(|asked| asked.key == *key && kept(asked).is_some()));
+            }
+            Answers::LastRound(_) => self.answers = Answers::None,
+            Answers::None | Answers::Early(_) => {}
+        }
+        let asks = open.into_iter().map(|mut asked| {
+            if let Some(found) = kept(&asked) {
+                asked.verdict = found.verdict.clone();
+            }
+            asked
+        });
+        let round = Round { asks: asks.collect(), silent: old.silent, checkpoint, swallowed: old.swallowed };
+        self.journal.rounds.truncate(index);
+        self.journal.rounds.push(round);
+        Ok(())
+    }
+
+    /// The handler returned although recorded rounds are left (A9 a): under `AskAgain` its value stands.
+    pub(super) fn finished_early(&mut self) -> Result<(), Fault> {
+        self.report(DivergenceKind::FinishedEarly, &[])?;
+        self.drop_effects(self.segment)
+    }
+
+    /// Counts a divergence and decides whether the exchange goes on.
+    fn report(&mut self, kind: DivergenceKind, open: &[Asked]) -> Result<(), Fault> {
+        self.journal.divergences = self.journal.divergences.saturating_add(1);
+        let recorded = self.journal.rounds.get(self.segment).map_or(&[][..], |round| &round.asks);
+        let report = Divergence::new(
+            kind,
+            self.segment,
+            recorded,
+            open,
+            self.values_read.clone(),
+            self.journal.divergences,
+        );
+        crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
+        let outcome = if self.policy.divergence == OnDivergence::Fail {
+            Err(Fault::Diverged(alloc::format!("{report}")))
+        } else if self.journal.divergences >= DIVERGENCES {
+            let keys = report.changed.iter().chain(&report.missing).chain(&report.added);
+            Err(Fault::UnstableQuestion(keys.cloned().collect()))
+        } else {
+            Ok(())
+        };
+        self.diverged.push(report);
+        outcome
+    }
+
+    /// Once-values that were made behind the round that differs.
+    fn drop_effects(&mut self, index: usize) -> Result<(), Fault> {
+        let behind = |segment: u32| segment as usize > index;
+        match self.policy.after_effects {
+            AfterEffects::Keep => Ok(()),
+            AfterEffects::Drop => {
+                self.journal.once.retain(|once| !behind(once.segment));
+                Ok(())
+            }
+            AfterEffects::Refuse => {
+                let made = self.journal.once.iter().filter(|once| behind(once.segment));
+                let names: Vec<String> = made.map(|once| String::from(&*once.name)).collect();
+                if names.is_empty() { Ok(()) } else { Err(Fault::AfterEffects(names)) }
+            }
+        }
+    }
+}
+
+/// What kind an answer of the last round must have, for the check at receipt (A5).
+pub(crate) fn kind_in_round(round: &Round, key: &str) -> Option<AskKind> {
+    round.asks.iter().find(|asked| &*asked.key == key).map(|asked| asked.kind)
+}

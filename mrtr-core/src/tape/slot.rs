@@ -1,0 +1,258 @@
+//! One ask of a run, from its registration to its answer (A1).
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::{Fault, Tape};
+use crate::{
+    digest::Fingerprint,
+    journal::{Asked, Verdict},
+    jsonrpc::Json,
+    wire::{AskKind, InputRequest, Requirement},
+};
+
+/// Names an ask of this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(crate) u32);
+
+/// What a handler asks.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AskSpec {
+    /// The author's key (A1): `[A-Za-z0-9_.-]{1,64}`.
+    pub key: String,
+    /// The question; `None` for a checkpoint (A10).
+    pub request: Option<InputRequest<'static>>,
+    /// Undeclared by the client: go on without (true), or `-32021` (false). G-13.
+    pub optional: bool,
+    /// Never taken from a request without a state (A7).
+    pub solicited: bool,
+}
+
+impl AskSpec {
+    /// A required ask that may be answered without a state, as far as its kind allows it: a url never may (A7).
+    #[must_use]
+    pub fn new(key: impl Into<String>, request: InputRequest<'static>) -> Self {
+        let solicited = request.kind() == AskKind::Url;
+        Self { key: key.into(), request: Some(request), optional: false, solicited }
+    }
+
+    /// A checkpoint: a round without a question (A10).
+    #[must_use]
+    pub fn checkpoint() -> Self {
+        Self { key: String::new(), request: None, optional: false, solicited: true }
+    }
+}
+
+/// What an ask came to.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// The recorded answer: for forms and urls `a`, `d` or `c` and, after `a` of a form, the content; for
+    /// sampling and roots the JSON; `k` and JSON for what [`keep`](Tape::keep) made of it.
+    Answer(Box<str>),
+    /// A checkpoint was passed.
+    Passed,
+    /// Optional, and the client cannot answer it.
+    Unavailable,
+    /// The content did not fit three times; the last reason.
+    Invalid(Box<str>),
+    /// The attempt is over.
+    Ended,
+}
+
+impl core::fmt::Debug for Resolution {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Answer(_) => "Answer(..)",
+            Self::Passed => "Passed",
+            Self::Unavailable => "Unavailable",
+            Self::Invalid(_) => "Invalid(..)",
+            Self::Ended => "Ended",
+        })
+    }
+}
+
+/// The asks of a round that goes out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outgoing {
+    /// In the order of registration; empty for a state-only round.
+    pub asks: Vec<OutgoingAsk>,
+}
+
+/// One ask that goes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutgoingAsk {
+    /// Its key on the wire.
+    pub key: Box<str>,
+    /// The question.
+    pub request: InputRequest<'static>,
+    /// Why the last answer to it did not fit, if it was asked before.
+    pub invalid: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// What the journal knows it by; `None` for a checkpoint.
+    pub(super) asked: Option<Asked>,
+    pub(super) request: Option<InputRequest<'static>>,
+    pub(super) optional: bool,
+    pub(super) solicited: bool,
+    /// Waited for in this run: only then does it block (A2).
+    pub(super) polled: bool,
+    pub(super) resolution: Option<Resolution>,
+    /// Its resolution has been handed to the handler.
+    pub(super) taken: bool,
+    /// The segment it was registered in.
+    pub(super) segment: usize,
+    /// Round whose release resolved it.
+    pub(super) resolved_by: Option<usize>,
+}
+
+impl Slot {
+    pub(super) fn is_open(&self) -> bool {
+        self.resolution.is_none()
+    }
+
+    pub(super) fn blocks(&self) -> bool {
+        self.polled && self.is_open()
+    }
+
+    /// Resolves with `Ended` if it is open; whether it was.
+    pub(super) fn end(&mut self) -> bool {
+        let open = self.is_open();
+        if open {
+            self.resolution = Some(Resolution::Ended);
+        }
+        open
+    }
+
+    pub(super) fn requirement(&self) -> Option<Requirement> {
+        self.request.as_ref().map(InputRequest::requirement)
+    }
+}
+
+pub(crate) fn key_is_valid(key: &str) -> bool {
+    (1..=64).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+impl Tape {
+    /// Registers an ask, at the call (A1). A fault is kept and ends the attempt at the next step; the ticket
+    /// is good in any case.
+    pub fn register(&mut self, spec: AskSpec) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        let asked = spec.request.as_ref().map(|request| self.name(&spec.key, request));
+        self.slots.insert(
+            ticket,
+            Slot {
+                asked,
+                request: spec.request,
+                optional: spec.optional,
+                solicited: spec.solicited,
+                polled: false,
+                resolution: None,
+                taken: false,
+                segment: self.segment,
+                resolved_by: None,
+            },
+        );
+        Ticket(ticket)
+    }
+
+    /// Gives an ask its key for this run and its fingerprint.
+    fn name(&mut self, key: &str, request: &InputRequest<'static>) -> Asked {
+        if !key_is_valid(key) {
+            self.misuse.get_or_insert(Fault::BadKey(key.chars().take(80).collect()));
+        }
+        let in_use = self.slots.values().any(|slot| {
+            slot.is_open()
+                && slot.asked.as_ref().is_some_and(|asked| {
+                    asked.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+                })
+        });
+        if in_use {
+            self.misuse.get_or_insert(Fault::KeyInUse(key.into()));
+        }
+        let key: Box<str> = match self.uses.get_mut(key) {
+            None => {
+                self.uses.insert(key.into(), 0);
+                key.into()
+            }
+            Some(uses) => {
+                *uses += 1;
+                alloc::format!("{key}#{uses}").into()
+            }
+        };
+        let kind = request.kind();
+        if !request.is_well_formed(&self.limits) {
+            self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
+        }
+        let fingerprint = Fingerprint::new(self.exchange.as_bytes(), kind, request.params());
+        let fingerprint = fingerprint.unwrap_or_else(|_| {
+            self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
+            Fingerprint::from_bytes([0; 16])
+        });
+        Asked { key, kind, fingerprint, verdict: Verdict::Open }
+    }
+
+    /// Changes whether an ask is optional. Only before it has been waited for.
+    pub fn set_optional(&mut self, ticket: Ticket, optional: bool) {
+        if let Some(slot) = self.slots.get_mut(&ticket.0) {
+            slot.optional = optional;
+        }
+    }
+
+    /// Forbids an answer without a state (A7).
+    pub fn set_solicited(&mut self, ticket: Ticket) {
+        if let Some(slot) = self.slots.get_mut(&ticket.0) {
+            slot.solicited = true;
+        }
+    }
+
+    /// The handler waits for this ask: its resolution, once there is one. From the first call on, the ask
+    /// blocks (A2).
+    pub fn take(&mut self, ticket: Ticket) -> Option<Resolution> {
+        let slot = self.slots.get_mut(&ticket.0)?;
+        slot.polled = true;
+        let resolution = slot.resolution.clone();
+        slot.taken |= resolution.is_some();
+        resolution
+    }
+
+    /// The handler no longer wants this ask: its future was dropped (A9 c).
+    pub fn withdraw(&mut self, ticket: Ticket) {
+        // A resolved ask stays known, so that a mark over it (A9 b) sees whether it was taken.
+        if self.slots.get(&ticket.0).is_some_and(Slot::is_open) {
+            self.slots.remove(&ticket.0);
+        }
+    }
+
+    /// Journals `projection` (JSON text) instead of the whole answer of a resolved ask (A11).
+    pub fn keep(&mut self, ticket: Ticket, projection: &str) {
+        let Some(slot) = self.slots.get(&ticket.0) else { return };
+        let (Some(round), Some(asked)) = (slot.resolved_by, slot.asked.as_ref()) else { return };
+        let recorded = self.journal.rounds.get_mut(round);
+        let recorded = recorded.and_then(|round| round.asks.iter_mut().find(|found| found.same_question(asked)));
+        if let Some(recorded) = recorded
+            && let Verdict::Answer(text) = &mut recorded.verdict
+            && !text.starts_with('k')
+        {
+            *text = alloc::format!("k{projection}").into();
+        }
+    }
+
+    /// The question behind a ticket, for a driver that shows it.
+    #[must_use]
+    pub fn question(&self, ticket: Ticket) -> Option<Json<'_>> {
+        self.slots.get(&ticket.0)?.request.as_ref()?.params()
+    }
+
+    /// The key on the wire behind a ticket.
+    #[must_use]
+    pub fn key(&self, ticket: Ticket) -> Option<&str> {
+        self.slots.get(&ticket.0)?.asked.as_ref().map(|asked| &*asked.key)
+    }
+}
