@@ -1,5 +1,7 @@
 //! Randomness. The embedder supplies it; nothing here draws any.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
@@ -8,20 +10,31 @@ use zeroize::Zeroizing;
 ///
 /// Moved in and not [`Clone`], so that one draw cannot make two nonces. What a round needs (a nonce, an
 /// exchange id) is expanded from it by HKDF-SHA256, each under its own label.
-pub struct Entropy(Zeroizing<[u8; 32]>);
+pub struct Entropy {
+    seed: Zeroizing<[u8; 32]>,
+    nonces: AtomicU32,
+}
 
 impl Entropy {
     /// Takes 32 bytes that nobody else has seen and that are used nowhere else.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self(Zeroizing::new(bytes))
+        Self { seed: Zeroizing::new(bytes), nonces: AtomicU32::new(0) }
+    }
+
+    /// A nonce that this entropy has not given before: one round may seal a state, tickets and a stored reply,
+    /// and no two of them may share one. The n-th call (from 0) expands `"nonce" ‖ n` (u32, big-endian).
+    pub(crate) fn nonce(&self) -> [u8; 24] {
+        let n = self.nonces.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let [a, b, c, d] = n;
+        self.expand(&[b'n', b'o', b'n', b'c', b'e', a, b, c, d])
     }
 
     /// `N` bytes for the purpose that `label` names: the same entropy and label give the same bytes.
     pub(crate) fn expand<const N: usize>(&self, label: &[u8]) -> [u8; N] {
         let mut out = [0u8; N];
         // HKDF-SHA256 expands to at most 8,160 bytes; N is a small constant of this crate.
-        Hkdf::<Sha256>::new(Some(b"mrtr/v1/entropy"), &*self.0)
+        Hkdf::<Sha256>::new(Some(b"mrtr/v1/entropy"), &*self.seed)
             .expand(label, &mut out)
             .unwrap_or_else(|_| unreachable!("N is at most 64"));
         out

@@ -11,9 +11,9 @@ pub mod digest;
 pub mod form;
 #[cfg(feature = "std")]
 pub mod handler;
+pub mod http;
 pub mod journal;
 pub mod jsonrpc;
-pub mod http;
 pub mod seal;
 pub mod server;
 pub mod tape;
