@@ -1,1 +1,4 @@
-//! Support for the tests of mrtr: everything here goes through the public API.
+//! Support for the tests of mrtr: everything here goes through the public API, with virtual time and fixed
+//! entropy.
+
+pub mod world;

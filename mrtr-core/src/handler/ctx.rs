@@ -37,7 +37,7 @@ impl Ctx {
     /// again up to three times (R-132, G-18). Answers that came without a state are taken (A7) unless
     /// [`solicited`](Ask::solicited).
     pub fn elicit<T: serde::de::DeserializeOwned>(&self, key: &str, form: &Form) -> Ask<Elicited<T>> {
-        self.ask_as(key, form.request(), false, |text| match (text.strip_prefix('a'), text) {
+        self.ask_as(key, form.to_request(), false, |text| match (text.strip_prefix('a'), text) {
             (Some(content), _) => {
                 serde_json::from_str(content).map(Elicited::Accept).map_err(|error| error.to_string())
             }

@@ -50,6 +50,12 @@ impl Sealer {
         Ok(text::encode(&sealed.map_err(|_| SealError::TooLongForCipher)?))
     }
 
+    /// Until when a state with these claims, sealed now, is good: the earlier of `now` + TTL and the deadline.
+    #[must_use]
+    pub fn expiry(&self, claims: &NewClaims, now: Timestamp) -> Timestamp {
+        now.saturating_add(claims.ttl.unwrap_or(self.ttl).get()).min(claims.deadline)
+    }
+
     /// Opens a state that came from a peer, who may have made it up.
     ///
     /// Does not allocate for a token that is too long. May be called again with the same token: single use is the

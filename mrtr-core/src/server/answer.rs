@@ -5,10 +5,9 @@ use alloc::{boxed::Box, string::String};
 use super::{Exchange, Open};
 use crate::{
     digest::Fingerprint,
-    form,
     journal::{Asked, Verdict},
     jsonrpc::Json,
-    tape::Answers,
+    tape::{Answers, replay::judge},
     wire::{Action, Answer, InputRequest, read_answer},
 };
 
@@ -104,7 +103,7 @@ impl<S: Open> Exchange<'_, S> {
 fn given(ask: &InputRequest<'_>, text: &str) -> Given<String> {
     match (text.strip_prefix('a'), text) {
         (Some(content), _) => match ask.requested_schema() {
-            Some(schema) if !content.is_empty() => match form::check_content(schema, Json::trusted(content)) {
+            Some(schema) if !content.is_empty() => match judge(schema, Json::trusted(content)) {
                 Ok(cleaned) => Given::Given(cleaned),
                 Err(reason) => Given::Invalid(reason),
             },

@@ -96,7 +96,7 @@ impl<'a> Call<'a> {
         params: CallParams<'a>,
         env: RoundEnv<'a>,
     ) -> Self {
-        let exchange = ExchangeId::from_bytes(env.entropy.expand(b"exchange"));
+        let exchange = ExchangeId::from_entropy(&env.entropy);
         let deadline = env.now.saturating_add(server.config().limits.exchange);
         let second_hand = params.state.is_some() || params.responses.is_some();
         Self(Box::new(Inner {

@@ -54,14 +54,9 @@ pub enum RequireError {
     /// A bound was reached, or a key or ask is not fit to be sent.
     #[error(transparent)]
     Fault(Fault),
-    /// The state would be larger than allowed.
-    #[error("the state of {size} bytes is over the limit of {limit} (Limits::state_minted)")]
-    StateTooLarge {
-        /// Characters of the state.
-        size: usize,
-        /// The bound.
-        limit: usize,
-    },
+    /// The state could not be sealed: it would be larger than allowed, most likely.
+    #[error(transparent)]
+    Seal(SealError),
     /// The typed state cannot be written as JSON.
     #[error("the state cannot be written as JSON")]
     State,
@@ -107,9 +102,7 @@ impl<'a, S: Open> Exchange<'a, S> {
         let journal = core::mem::replace(&mut self.inner.journal, Journal::new(now));
         match self.suspend(&outgoing, journal, now, out) {
             Ok(exchange) => Ok(exchange),
-            Err((_, SealError::TooLarge { size, limit, .. })) => Err(RequireError::StateTooLarge { size, limit }),
-            #[allow(unreachable_patterns)]
-            Err(_) => Err(RequireError::State),
+            Err((_, error)) => Err(RequireError::Seal(error)),
         }
     }
 
@@ -145,9 +138,10 @@ impl<'a, S: Open> Exchange<'a, S> {
             ttl: None,
         };
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
-        let sealed = inner.server.config().sealer.seal(&claims, &payload, &binding, now, &inner.entropy);
-        let (token, expires) = match sealed {
-            Ok(sealed) => sealed,
+        let sealer = &inner.server.config().sealer;
+        let expires = sealer.expiry(&claims, now);
+        let token = match sealer.seal(&claims, &payload, &binding, now, &inner.entropy) {
+            Ok(token) => token,
             Err(error) => {
                 let reply = RpcError::internal(alloc::format!("Internal error: {error}"));
                 return Err((self.fail(&reply, out), error));

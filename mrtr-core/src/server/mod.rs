@@ -134,9 +134,12 @@ pub enum Received<'a> {
 }
 
 impl Server {
-    /// A server.
+    /// A server. The sealer's own bounds are set to those of `limits`.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        let limits = &config.limits;
+        let rounds = limits.rounds.saturating_add(limits.state_only_rounds);
+        config.sealer = config.sealer.max_token(limits.state_minted).max_rounds(rounds, limits.state_only_rounds);
         Self(Arc::new(config))
     }
 

@@ -9,9 +9,6 @@ use crate::{
     seal,
 };
 
-/// The one sentence for every refused state (G-11): distinct ones would tell an attacker how far they got.
-pub(crate) const REFUSED_STATE: &str = "Invalid or expired requestState";
-
 /// A refused message: its reply and, for the log, the reason.
 #[derive(Debug)]
 #[must_use = "a refused request still has an answer: write it"]
@@ -60,7 +57,7 @@ impl Rejected {
     }
 
     pub(crate) fn state(id: RequestId, reason: RejectReason) -> Self {
-        Self::new(Some(id), RpcError::invalid_params(REFUSED_STATE), ReplyClass::HandlerError, reason)
+        Self::new(Some(id), RpcError::invalid_params(seal::Refused::WIRE_MESSAGE), ReplyClass::HandlerError, reason)
     }
 
     /// Why, for the log.

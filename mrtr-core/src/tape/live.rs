@@ -106,6 +106,7 @@ impl Tape {
         if now >= self.deadline {
             return Err(Fault::Deadline);
         }
+        self.check_forms()?;
         let sent = self.journal.rounds.iter().filter(|round| !round.silent);
         let (asking, state_only): (Vec<&Round>, Vec<&Round>) = sent.partition(|round| !round.asks.is_empty());
         let (count, limit, what, field) = if asks.is_empty() {
@@ -129,6 +130,19 @@ impl Tape {
         let checkpoint = self.checkpoint_open();
         self.journal.rounds.push(Round { asks, silent: false, checkpoint, swallowed });
         Ok(outgoing)
+    }
+
+    /// A form outside the language of forms could only be refused by the client (R-123, G-16).
+    fn check_forms(&self) -> Result<(), Fault> {
+        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+            let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
+            if let Some(schema) = request.requested_schema()
+                && let Err(fault) = crate::form::Schema::read(schema)
+            {
+                return Err(Fault::BadForm { key: String::from(&*asked.key), problem: alloc::format!("{fault}") });
+            }
+        }
+        Ok(())
     }
 
     /// Why the latest answer to this ask did not fit.

@@ -21,7 +21,7 @@
 mod fault;
 mod live;
 mod once;
-mod replay;
+pub(crate) mod replay;
 mod slot;
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};

@@ -4,11 +4,11 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, Tape, Ticket};
 use crate::{
-    form,
+    form::{self, Schema},
     journal::{Asked, Divergence, DivergenceKind, Round, Verdict},
     jsonrpc::Json,
     time::Timestamp,
-    wire::{Action, Answer, AnswerFault, AskKind, InputRequest, read_answer},
+    wire::{Action, Answer, AnswerFault, InputRequest, read_answer},
 };
 
 /// The third divergence of an exchange ends it (A8).
@@ -124,7 +124,7 @@ impl Tape {
         let text = match read_answer(asked.kind, answer)? {
             Answer::Form { action: Action::Accept, content } => {
                 let schema = request.and_then(InputRequest::requested_schema);
-                match schema.map(|schema| form::check_content(schema, content)) {
+                match schema.map(|schema| judge(schema, content)) {
                     None => alloc::format!("a{}", content.as_str()),
                     Some(Ok(cleaned)) => alloc::format!("a{cleaned}"),
                     Some(Err(reason)) => {
@@ -219,7 +219,10 @@ impl Tape {
     }
 }
 
-/// What kind an answer of the last round must have, for the check at receipt (A5).
-pub(crate) fn kind_in_round(round: &Round, key: &str) -> Option<AskKind> {
-    round.asks.iter().find(|asked| &*asked.key == key).map(|asked| asked.kind)
+/// Judges the content of an accepted form by the form that was shown (R-132, G-20): the members the form knows,
+/// or a sentence for the person.
+pub(crate) fn judge(schema: Json<'_>, content: Json<'_>) -> Result<String, String> {
+    // Forms that cannot be read are not sent, so an answer to one is nothing to judge.
+    let Ok(schema) = Schema::read(schema) else { return Ok(content.as_str().into()) };
+    schema.validate(content).map(form::Cleaned::into_string).map_err(|invalid| alloc::format!("{invalid}"))
 }
