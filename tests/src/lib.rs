@@ -1,4 +1,5 @@
 //! Support for the tests of mrtr: everything here goes through the public API, with virtual time and fixed
 //! entropy.
 
+pub mod model;
 pub mod world;

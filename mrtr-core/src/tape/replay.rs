@@ -56,10 +56,11 @@ impl Tape {
     /// and the next segment begins (A4, A5).
     pub(super) fn release(&mut self) -> Vec<Ticket> {
         let index = self.segment;
-        if index + 1 == self.journal.rounds.len()
-            && let Answers::LastRound(answers) = core::mem::take(&mut self.answers)
-        {
-            self.record(index, &answers);
+        // A silent round is settled already; answers that wait for one that was asked stay.
+        if index + 1 == self.journal.rounds.len() && matches!(self.answers, Answers::LastRound(_)) {
+            if let Answers::LastRound(answers) = core::mem::take(&mut self.answers) {
+                self.record(index, &answers);
+            }
         }
         self.segment += 1;
         let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };
