@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::lex;
+use super::{lex, text};
 use crate::limits::Limits;
 
 /// One valid JSON value inside a message, as the text the peer sent.
@@ -50,7 +50,7 @@ impl<'a> Json<'a> {
     ///
     /// What is wrong, as for a whole message.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, super::Refusal> {
-        super::admit::check_value(text, limits)
+        super::check::check_value(text, limits)
     }
 
     /// The text.
@@ -87,7 +87,7 @@ impl<'a> Json<'a> {
     /// The string, or `None` if this is no string or names no text (a lone surrogate).
     #[must_use]
     pub fn as_string(self) -> Option<Cow<'a, str>> {
-        if self.kind() == JsonKind::String { lex::decode_string(self.0).ok() } else { None }
+        if self.kind() == JsonKind::String { text::decode(self.0).ok() } else { None }
     }
 
     /// The boolean, or `None` if this is none.
@@ -100,8 +100,11 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The members of an object in their order, or `None` if this is no object. Names that are no text
-    /// (lone surrogates) come as `None`-named members would: they are left out.
+    /// The members of an object in their order, or `None` if this is no object. A member whose name is no
+    /// text (a lone surrogate) is left out: no name that anyone can ask for is equal to it.
+    ///
+    /// Every step finds the end of the member's value, so going through an object reads all of it once: read
+    /// several members in one loop rather than with several calls of [`Json::get`].
     #[must_use]
     pub fn members(self) -> Option<Members<'a>> {
         self.is_object().then_some(Members { text: self.0, at: 1 })
@@ -156,7 +159,7 @@ impl<'a> Iterator for Members<'a> {
                 return None;
             }
             let name_end = lex::skip_string(bytes, self.at);
-            let name = lex::decode_string(self.text.get(self.at..name_end)?);
+            let name = text::decode(self.text.get(self.at..name_end)?);
             let colon = lex::skip_space(bytes, name_end);
             let start = lex::skip_space(bytes, colon + 1);
             self.at = lex::skip_value(bytes, start);
