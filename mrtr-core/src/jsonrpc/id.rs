@@ -1,13 +1,14 @@
 //! The id of a request.
 
-use alloc::{boxed::Box, string::ToString};
+use alloc::boxed::Box;
 
 use super::{Json, JsonKind, write};
 
 /// A JSON-RPC id: a string or an integer, never null, never a fraction.
 ///
 /// It is echoed with the JSON type it came with: the integer 1 and the string "1" are two ids.
-/// Integers of any size are kept to the digit.
+/// Integers of any size are kept to the digit; -0 is 0. A fraction is none even where its value is whole
+/// (`1.0`, `1e2`), and a string with a lone surrogate is no text and so no id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(Repr);
 
@@ -28,7 +29,10 @@ impl RequestId {
             JsonKind::Number => {
                 let text = value.as_str();
                 let digits = text.strip_prefix('-').unwrap_or(text);
-                if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                // The grammar is checked once more, because an id is also looked for in text that was not
+                // admitted, and what is echoed must be JSON.
+                let canonical = digits == "0" || digits.bytes().next().is_some_and(|first| first != b'0');
+                if !canonical || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
                     return None;
                 }
                 Some(Self(text.parse().map_or_else(|_| Repr::Big(text.into()), Repr::Integer)))
@@ -77,10 +81,12 @@ impl From<&str> for RequestId {
     }
 }
 
+/// Writes the id as it is, an integer and a string of the same digits alike; for JSON use
+/// [`RequestId::write`].
 impl core::fmt::Display for RequestId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match &self.0 {
-            Repr::Integer(number) => f.write_str(&number.to_string()),
+            Repr::Integer(number) => number.fmt(f),
             Repr::Big(text) | Repr::Text(text) => f.write_str(text),
         }
     }

@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::lex;
+use super::{lex, text};
 use crate::limits::Limits;
 
 /// One valid JSON value inside a message, as the text the peer sent.
@@ -50,7 +50,7 @@ impl<'a> Json<'a> {
     ///
     /// What is wrong, as for a whole message.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, super::Refusal> {
-        super::admit::check_value(text, limits)
+        super::check::check_value(text, limits)
     }
 
     /// The text.
@@ -87,7 +87,7 @@ impl<'a> Json<'a> {
     /// The string, or `None` if this is no string or names no text (a lone surrogate).
     #[must_use]
     pub fn as_string(self) -> Option<Cow<'a, str>> {
-        if self.kind() == JsonKind::String { lex::decode_string(self.0).ok() } else { None }
+        if self.kind() == JsonKind::String { text::decode(self.0).ok() } else { None }
     }
 
     /// The boolean, or `None` if this is none.
@@ -100,8 +100,11 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The members of an object in their order, or `None` if this is no object. Names that are no text
-    /// (lone surrogates) come as `None`-named members would: they are left out.
+    /// The members of an object in their order, or `None` if this is no object. A member whose name is no
+    /// text (a lone surrogate) is left out: no name that anyone can ask for is equal to it.
+    ///
+    /// Every step finds the end of the member's value, so going through an object reads all of it once: read
+    /// several members in one loop rather than with several calls of [`Json::get`].
     #[must_use]
     pub fn members(self) -> Option<Members<'a>> {
         self.is_object().then_some(Members { text: self.0, at: 1 })
@@ -116,7 +119,13 @@ impl<'a> Json<'a> {
     /// The member called `name` of an object. `null` is `Some`: absent and null are different facts.
     #[must_use]
     pub fn get(self, name: &str) -> Option<Self> {
-        self.members()?.find(|(found, _)| found == name).map(|(_, value)| value)
+        let mut members = self.members()?;
+        loop {
+            let (at, _, value) = members.step()?;
+            if text::is(self.0, at, name) {
+                return Some(value);
+            }
+        }
     }
 
     /// Decodes into a type of your own.
@@ -142,26 +151,33 @@ pub struct Members<'a> {
     at: usize,
 }
 
+impl<'a> Members<'a> {
+    /// The next member: where its name opens, where it ends, and the value.
+    fn step(&mut self) -> Option<(usize, usize, Json<'a>)> {
+        let bytes = self.text.as_bytes();
+        self.at = lex::skip_space(bytes, self.at);
+        if bytes.get(self.at) == Some(&b',') {
+            self.at = lex::skip_space(bytes, self.at + 1);
+        }
+        let name = self.at;
+        if bytes.get(name) != Some(&b'"') {
+            return None;
+        }
+        let name_end = lex::skip_string(bytes, name);
+        let colon = lex::skip_space(bytes, name_end);
+        let start = lex::skip_space(bytes, colon + 1);
+        self.at = lex::skip_value(bytes, start);
+        Some((name, name_end, Json(self.text.get(start..self.at)?)))
+    }
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bytes = self.text.as_bytes();
         loop {
-            self.at = lex::skip_space(bytes, self.at);
-            if bytes.get(self.at) == Some(&b',') {
-                self.at = lex::skip_space(bytes, self.at + 1);
-            }
-            if bytes.get(self.at) != Some(&b'"') {
-                return None;
-            }
-            let name_end = lex::skip_string(bytes, self.at);
-            let name = lex::decode_string(self.text.get(self.at..name_end)?);
-            let colon = lex::skip_space(bytes, name_end);
-            let start = lex::skip_space(bytes, colon + 1);
-            self.at = lex::skip_value(bytes, start);
-            let value = Json(self.text.get(start..self.at)?);
-            if let Ok(name) = name {
+            let (name, name_end, value) = self.step()?;
+            if let Ok(name) = text::decode(self.text.get(name..name_end)?) {
                 return Some((name, value));
             }
         }

@@ -1,11 +1,10 @@
-//! The tokens of JSON text that is already known to be valid: finding where a value ends, reading strings.
+//! The tokens of JSON text that is already known to be valid: finding where a string or a value ends.
 //!
 //! Nothing here recurses, so depth costs no stack; and every function is total: text that is not valid JSON
 //! gives some wrong span, never a panic or an endless loop.
 
-use alloc::{borrow::Cow, string::String};
-
 /// First position at or after `at` that is no JSON white space.
+#[inline]
 pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
     while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
@@ -13,45 +12,65 @@ pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// First position at or after `at` that holds a quote, a backslash or a control character, or the end: what
+/// lies before it stands for itself inside a string.
+///
+/// Reads eight bytes at a time, for strings are most of a message.
+#[inline]
+pub(crate) fn skip_plain(text: &[u8], mut at: usize) -> usize {
+    while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let found = special(u64::from_le_bytes(*word));
+        if found != 0 {
+            // The lowest flag is the first byte; `trailing_zeros` is at most 63.
+            return at + (found.trailing_zeros() >> 3) as usize;
+        }
+        at += 8;
+    }
+    while text.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+        at += 1;
+    }
+    at
+}
+
+/// The high bit of every byte of `word` that is a quote, a backslash or a control character. Bytes above the
+/// lowest flagged one may be flagged wrongly (a borrow runs upwards), the lowest never is.
+#[inline]
+const fn special(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let quote = word ^ (ONES * 0x22);
+    let backslash = word ^ (ONES * 0x5c);
+    let is_quote = quote.wrapping_sub(ONES) & !quote;
+    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
+    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
+    (is_quote | is_backslash | is_control) & HIGHS
+}
+
 /// End of the string whose opening quote is at `at` (one past the closing quote).
+#[inline]
 pub(crate) fn skip_string(text: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(&byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+    skip_rest(text, at + 1)
+}
+
+/// End of the string that `at` is inside of, at a boundary of characters and escapes.
+#[inline]
+pub(crate) fn skip_rest(text: &[u8], mut at: usize) -> usize {
+    loop {
+        at = skip_plain(text, at);
+        match text.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return text.len(),
         }
     }
-    text.len()
 }
 
 /// End of the value that begins at `at`.
 pub(crate) fn skip_value(text: &[u8], at: usize) -> usize {
     match text.get(at) {
         Some(b'"') => skip_string(text, at),
-        Some(b'{' | b'[') => {
-            let mut depth = 0usize;
-            let mut at = at;
-            while let Some(&byte) = text.get(at) {
-                match byte {
-                    b'"' => {
-                        at = skip_string(text, at);
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth = depth.saturating_sub(1);
-                        if depth == 0 {
-                            return at + 1;
-                        }
-                    }
-                    _ => {}
-                }
-                at += 1;
-            }
-            text.len()
-        }
+        Some(b'{' | b'[') => skip_container(text, at),
         Some(_) => {
             let mut at = at;
             while let Some(&byte) = text.get(at) {
@@ -66,62 +85,54 @@ pub(crate) fn skip_value(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// A string held a `\uD800`…`\uDFFF` escape without its partner: it names no text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoneSurrogate;
-
-/// Decodes a string token, quotes included. Borrowed when it has no escapes.
-pub(crate) fn decode_string(token: &str) -> Result<Cow<'_, str>, LoneSurrogate> {
-    let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
-    let Some(first) = inner.find('\\') else {
-        return Ok(Cow::Borrowed(inner));
-    };
-    let mut out = String::with_capacity(inner.len());
-    out.push_str(inner.get(..first).unwrap_or(""));
-    let mut rest = inner.get(first..).unwrap_or("");
-    while let Some(found) = rest.find('\\') {
-        out.push_str(rest.get(..found).unwrap_or(""));
-        rest = rest.get(found + 1..).unwrap_or("");
-        let mut chars = rest.chars();
-        let escape = chars.next().unwrap_or('\\');
-        rest = chars.as_str();
-        match escape {
-            'n' => out.push('\n'),
-            't' => out.push('\t'),
-            'r' => out.push('\r'),
-            'b' => out.push('\u{8}'),
-            'f' => out.push('\u{c}'),
-            'u' => {
-                let (unit, after) = hex4(rest).ok_or(LoneSurrogate)?;
-                rest = after;
-                let scalar = match unit {
-                    0xd800..=0xdbff => {
-                        let low = rest.strip_prefix("\\u").and_then(hex4);
-                        match low {
-                            Some((low @ 0xdc00..=0xdfff, after)) => {
-                                rest = after;
-                                0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00)
-                            }
-                            _ => return Err(LoneSurrogate),
-                        }
-                    }
-                    other => other,
-                };
-                out.push(char::from_u32(scalar).ok_or(LoneSurrogate)?);
+/// End of the array or object whose opening bracket is at `at`.
+fn skip_container(text: &[u8], at: usize) -> usize {
+    let mut depth = 0usize;
+    let mut at = at;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at = skip_string(text, at);
+                continue;
             }
-            // `"`, `\` and `/` stand for themselves.
-            other => out.push(other),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
         }
+        at += 1;
     }
-    out.push_str(rest);
-    Ok(Cow::Owned(out))
+    text.len()
 }
 
-/// Four hexadecimal digits and what follows them.
-fn hex4(text: &str) -> Option<(u32, &str)> {
-    let digits = text.get(..4)?;
-    if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place of a word, against the definition.
+    #[test]
+    fn plain_runs_end_where_the_definition_says() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                for filler in [b'a', 0x21, 0x23, 0x5b, 0x5d, 0x7f, 0x80, 0xff] {
+                    let mut text = [filler; 20];
+                    text[place] = byte;
+                    let expected =
+                        text.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(20);
+                    assert_eq!(skip_plain(&text, 0), expected, "{byte:#x} at {place}");
+                }
+            }
+        }
     }
-    Some((u32::from_str_radix(digits, 16).ok()?, text.get(4..)?))
+
+    #[test]
+    fn broken_text_gives_spans_inside_the_text() {
+        for text in ["\"", "\"\\", "{", "[\"", "{\"a\":", "]", "", "\"a\\\"", "[[[", "{\"\\u"] {
+            assert!(skip_value(text.as_bytes(), 0) <= text.len(), "{text}");
+        }
+    }
 }

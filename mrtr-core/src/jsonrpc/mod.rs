@@ -2,18 +2,24 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `admit` | the bounded pass: size, depth, nodes, duplicate names, what kind of message it is |
-//! | `lex` | the tokens of JSON, shared with the structural digest |
+//! | `admit` | what kind of message it is, or why it is none and what to answer |
+//! | `check` | the bounded pass: grammar, depth, nodes, duplicate names |
+//! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
+//! | `text` | what string tokens say |
+//! | `names` | sorting the names of an object |
 //! | `json` | [`Json`], a slice of text known to be one JSON value, read lazily |
 //! | `id` | [`RequestId`] |
 //! | `message` | [`Message`] and its three kinds |
 //! | `write` | appends whole messages to a buffer |
 
 mod admit;
+mod check;
 mod id;
 mod json;
 pub(crate) mod lex;
 mod message;
+pub(crate) mod names;
+pub(crate) mod text;
 pub(crate) mod write;
 
 pub use admit::{Refusal, Refused, admit};

@@ -1,0 +1,277 @@
+//! The bounded pass over JSON text: grammar, depth, number of values, duplicate names (G-38, B-82).
+//!
+//! It never recurses, and what it allocates is proportional to the names of the objects that are open at one
+//! time, never to the length of a string.
+
+use alloc::vec::Vec;
+
+use super::{Json, Refusal, lex, names};
+use crate::limits::Limits;
+
+/// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
+pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>, Refusal> {
+    check_members(text, limits, |_, _| {})
+}
+
+/// Does the same, and if the value is an object calls `member` with each of its members, in their order: the
+/// name as a token, quotes included, and the value. What was seen counts only if the whole is good.
+pub(super) fn check_members<'a>(
+    text: &'a str,
+    limits: &Limits,
+    mut member: impl FnMut(&'a str, Json<'a>),
+) -> Result<Json<'a>, Refusal> {
+    let bytes = text.as_bytes();
+    let mut frames: Vec<Frame> = Vec::with_capacity(16);
+    let mut names = Names { text, places: Vec::with_capacity(32) };
+    let mut nodes = 0usize;
+    // The name of the member at the top that is being read, and where its value begins.
+    let (mut top_name, mut top_value) = (None, 0);
+    let start = lex::skip_space(bytes, 0);
+    let mut at = start;
+    let mut expect = Expect::Value;
+    loop {
+        at = lex::skip_space(bytes, at);
+        let Some(&byte) = bytes.get(at) else { return Err(Refusal::Syntax { at }) };
+        match (expect, byte) {
+            (Expect::Name | Expect::NameOrEnd, b'"') => {
+                let (end, plain) = check_string(bytes, at)?;
+                if let Some(Frame::Object(object)) = frames.last_mut() {
+                    object.seen.add(bytes, at, end, plain);
+                }
+                names.places.push(at);
+                let colon = lex::skip_space(bytes, end);
+                if bytes.get(colon) != Some(&b':') {
+                    return Err(Refusal::Syntax { at: colon });
+                }
+                if frames.len() == 1 {
+                    (top_name, top_value) = (text.get(at..end), lex::skip_space(bytes, colon + 1));
+                }
+                at = colon + 1;
+                expect = Expect::Value;
+                continue;
+            }
+            (Expect::NameOrEnd | Expect::CommaOrEnd, b'}')
+            | (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => {
+                match (frames.pop(), byte) {
+                    (Some(Frame::Array), b']') => {}
+                    (Some(Frame::Object(object)), b'}') => names.close(object)?,
+                    _ => return Err(Refusal::Syntax { at }),
+                }
+                at += 1;
+                expect = Expect::CommaOrEnd;
+            }
+            (Expect::CommaOrEnd, b',') => {
+                expect = match frames.last() {
+                    Some(Frame::Object(_)) => Expect::Name,
+                    Some(Frame::Array) => Expect::Value,
+                    None => return Err(Refusal::Syntax { at }),
+                };
+                at += 1;
+                continue;
+            }
+            (Expect::Value | Expect::ValueOrEnd, _) => {
+                let open = matches!(byte, b'{' | b'[');
+                let end = if open { at + 1 } else { check_scalar(bytes, at, byte)? };
+                nodes += 1;
+                if nodes > limits.nodes {
+                    return Err(Refusal::TooManyNodes { limit: limits.nodes });
+                }
+                at = end;
+                if open {
+                    if frames.len() >= limits.depth {
+                        return Err(Refusal::TooDeep { limit: limits.depth });
+                    }
+                    if byte == b'{' {
+                        frames.push(Frame::Object(Object {
+                            names_from: names.places.len(),
+                            seen: Seen::default(),
+                        }));
+                        expect = Expect::NameOrEnd;
+                    } else {
+                        frames.push(Frame::Array);
+                        expect = Expect::ValueOrEnd;
+                    }
+                    continue;
+                }
+                expect = Expect::CommaOrEnd;
+            }
+            (Expect::Name | Expect::NameOrEnd | Expect::CommaOrEnd, _) => {
+                return Err(Refusal::Syntax { at });
+            }
+        }
+        if frames.len() == 1 {
+            if let Some(name) = top_name.take() {
+                member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
+            }
+        }
+        if frames.is_empty() {
+            let rest = lex::skip_space(bytes, at);
+            if rest != bytes.len() {
+                return Err(Refusal::Syntax { at: rest });
+            }
+            return text.get(start..at).map(Json::trusted).ok_or(Refusal::Syntax { at: start });
+        }
+    }
+}
+
+/// What may stand at a position of the pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    /// A value.
+    Value,
+    /// A value or `]`: just after `[`.
+    ValueOrEnd,
+    /// A name or `}`: just after `{`.
+    NameOrEnd,
+    /// A name: after a comma in an object.
+    Name,
+    /// A comma or the end of the container.
+    CommaOrEnd,
+}
+
+/// A container that is still open.
+#[derive(Clone, Copy)]
+enum Frame {
+    Array,
+    Object(Object),
+}
+
+/// An object that is still open.
+#[derive(Clone, Copy)]
+struct Object {
+    /// The index of its first name.
+    names_from: usize,
+    seen: Seen,
+}
+
+/// Whether the names so far may contain one twice: a set of 64 buckets, and a doubt once a bucket is hit again.
+/// Most objects have few names, and no doubt saves comparing them.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    buckets: u64,
+    doubt: bool,
+}
+
+impl Seen {
+    /// Adds the name whose quotes are at `at` and just before `end`; `plain` if it has no escapes.
+    #[inline]
+    fn add(&mut self, bytes: &[u8], at: usize, end: usize, plain: Plain) {
+        let length = end - at - 2;
+        // The last eight bytes, or, if there are fewer, those with what stands before them shifted away.
+        let tail = bytes.get(end.saturating_sub(9)..end - 1).and_then(|tail| tail.first_chunk::<8>());
+        let (Plain::Yes, Some(tail)) = (plain, tail) else {
+            self.doubt = true;
+            return;
+        };
+        let mut tail = u64::from_le_bytes(*tail);
+        if length < 8 {
+            // By at most 64 bits, in two halves because 64 at once is no shift.
+            tail = (tail >> (4 * (8 - length))) >> (4 * (8 - length));
+        }
+        let mixed = (tail ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bucket = 1 << (mixed >> 58);
+        self.doubt |= self.buckets & bucket != 0;
+        self.buckets |= bucket;
+    }
+}
+
+/// Where the names of all open objects stand, one object after another; an object's own are at the end when
+/// it closes.
+struct Names<'a> {
+    text: &'a str,
+    places: Vec<usize>,
+}
+
+impl Names<'_> {
+    /// Closes an object, unless two of its names are the same.
+    fn close(&mut self, object: Object) -> Result<(), Refusal> {
+        let second = if object.seen.doubt {
+            let own = self.places.get_mut(object.names_from..).unwrap_or_default();
+            names::sort(self.text, own, |&at| at)
+        } else {
+            None
+        };
+        self.places.truncate(object.names_from);
+        second.map_or(Ok(()), |at| Err(Refusal::DuplicateName { at }))
+    }
+}
+
+/// The end of a value that is neither array nor object and begins with `byte` at `at`.
+fn check_scalar(bytes: &[u8], at: usize, byte: u8) -> Result<usize, Refusal> {
+    match byte {
+        b'"' => check_string(bytes, at).map(|(end, _)| end),
+        b't' => check_word(bytes, at, b"true"),
+        b'f' => check_word(bytes, at, b"false"),
+        b'n' => check_word(bytes, at, b"null"),
+        b'-' | b'0'..=b'9' => check_number(bytes, at),
+        _ => Err(Refusal::Syntax { at }),
+    }
+}
+
+/// Whether a string stands for itself: has no escapes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Yes,
+    No,
+}
+
+/// The end of a string token that begins at `at`.
+#[inline]
+fn check_string(bytes: &[u8], at: usize) -> Result<(usize, Plain), Refusal> {
+    let end = lex::skip_plain(bytes, at + 1);
+    if bytes.get(end) == Some(&b'"') { Ok((end + 1, Plain::Yes)) } else { check_escapes(bytes, end) }
+}
+
+/// The end of a string of which all before `at` is good.
+fn check_escapes(bytes: &[u8], mut at: usize) -> Result<(usize, Plain), Refusal> {
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok((at + 1, Plain::No)),
+            Some(b'\\') => match bytes.get(at + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
+                Some(b'u') => {
+                    let digits = bytes.get(at + 2..at + 6);
+                    if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                        return Err(Refusal::Syntax { at });
+                    }
+                    at += 6;
+                }
+                Some(_) | None => return Err(Refusal::Syntax { at }),
+            },
+            Some(_) | None => return Err(Refusal::Syntax { at }),
+        }
+        at = lex::skip_plain(bytes, at);
+    }
+}
+
+fn check_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, Refusal> {
+    if bytes.get(at..at + word.len()) == Some(word) {
+        Ok(at + word.len())
+    } else {
+        Err(Refusal::Syntax { at })
+    }
+}
+
+/// The end of a number: an optional minus, digits without a leading zero, a fraction, an exponent.
+fn check_number(bytes: &[u8], at: usize) -> Result<usize, Refusal> {
+    let digits = |from: usize| {
+        let mut end = from;
+        while bytes.get(end).is_some_and(u8::is_ascii_digit) {
+            end += 1;
+        }
+        if end == from { Err(Refusal::Syntax { at: from }) } else { Ok(end) }
+    };
+    let first = if bytes.get(at) == Some(&b'-') { at + 1 } else { at };
+    let mut end = digits(first)?;
+    if bytes.get(first) == Some(&b'0') && end > first + 1 {
+        return Err(Refusal::Syntax { at: first + 1 });
+    }
+    if bytes.get(end) == Some(&b'.') {
+        end = digits(end + 1)?;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        end = digits(end + 1 + sign)?;
+    }
+    Ok(end)
+}
