@@ -104,7 +104,7 @@ impl<'a> Json<'a> {
     /// (lone surrogates) come as `None`-named members would: they are left out.
     #[must_use]
     pub fn members(self) -> Option<Members<'a>> {
-        self.is_object().then_some(Members { text: self.0, at: 1 })
+        self.is_object().then_some(Members { text: self.0, at: 1, nameless: 0 })
     }
 
     /// The elements of an array in their order, or `None` if this is no array.
@@ -140,6 +140,15 @@ impl core::fmt::Debug for Json<'_> {
 pub struct Members<'a> {
     text: &'a str,
     at: usize,
+    nameless: usize,
+}
+
+impl Members<'_> {
+    /// How many members were passed over so far because their names are no text. For readers who must not
+    /// miss a member, whatever it is called.
+    pub(crate) const fn nameless(&self) -> usize {
+        self.nameless
+    }
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -161,8 +170,9 @@ impl<'a> Iterator for Members<'a> {
             let start = lex::skip_space(bytes, colon + 1);
             self.at = lex::skip_value(bytes, start);
             let value = Json(self.text.get(start..self.at)?);
-            if let Ok(name) = name {
-                return Some((name, value));
+            match name {
+                Ok(name) => return Some((name, value)),
+                Err(lex::LoneSurrogate) => self.nameless += 1,
             }
         }
     }
