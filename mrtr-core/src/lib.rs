@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod catalog;
+pub mod client;
 pub mod digest;
 pub mod form;
 #[cfg(feature = "std")]

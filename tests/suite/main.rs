@@ -4,3 +4,4 @@ mod digest;
 mod json_tree;
 mod replay_random;
 mod replay_rules;
+mod client;

@@ -107,7 +107,7 @@ impl<'a> Json<'a> {
     /// several members in one loop rather than with several calls of [`Json::get`].
     #[must_use]
     pub fn members(self) -> Option<Members<'a>> {
-        self.is_object().then_some(Members { text: self.0, at: 1 })
+        self.is_object().then_some(Members { text: self.0, at: 1, nameless: 0 })
     }
 
     /// The elements of an array in their order, or `None` if this is no array.
@@ -149,6 +149,15 @@ impl core::fmt::Debug for Json<'_> {
 pub struct Members<'a> {
     text: &'a str,
     at: usize,
+    nameless: usize,
+}
+
+impl Members<'_> {
+    /// How many members were passed over so far because their names are no text. For readers who must not
+    /// miss a member, whatever it is called.
+    pub(crate) const fn nameless(&self) -> usize {
+        self.nameless
+    }
 }
 
 impl<'a> Members<'a> {
@@ -177,8 +186,9 @@ impl<'a> Iterator for Members<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let (name, name_end, value) = self.step()?;
-            if let Ok(name) = text::decode(self.text.get(name..name_end)?) {
-                return Some((name, value));
+            match text::decode(self.text.get(name..name_end)?) {
+                Ok(name) => return Some((name, value)),
+                Err(text::LoneSurrogate) => self.nameless += 1,
             }
         }
     }

@@ -61,7 +61,11 @@ impl Server {
                     _ if error.code == ErrorCode::PARSE_ERROR => ReplyClass::ParseError,
                     _ => ReplyClass::InvalidRequest,
                 };
-                Incoming::Rejected(Rejected::new(refused.id, error, class, reason))
+                Incoming::Rejected(if refused.wants_answer() {
+                    Rejected::new(refused.id, error, class, reason)
+                } else {
+                    Rejected::silent(error, class, reason)
+                })
             }
         }
     }

@@ -22,8 +22,9 @@ pub struct InterimResult<'a> {
     /// The asks in their order on the wire. Empty for a state-only result; an empty map with a state
     /// counts as state-only too (G-02).
     pub asks: Vec<(Cow<'a, str>, InputRequest<'a>)>,
-    /// The state, verbatim. An empty string is a state (G-04).
-    pub state: Option<Cow<'a, str>>,
+    /// The state as the JSON text of a string, as the peer wrote it: what is echoed is this text, so that
+    /// even a string that names no text (lone surrogates) comes back. `""` is a state (G-04).
+    pub state: Option<Json<'a>>,
     /// The result's `_meta`, if it is an object.
     pub meta: Option<Json<'a>>,
 }
@@ -50,6 +51,9 @@ pub enum ResultFault {
         /// The bound.
         limit: usize,
     },
+    /// A key that names no text (a lone surrogate): it could not be answered under the same key.
+    #[error("result.inputRequests has a key that is no text")]
+    AskKey,
     /// An entry that is no valid ask.
     #[error("result.inputRequests[{key:?}] {fault}")]
     Ask {
@@ -99,7 +103,8 @@ pub fn read_result<'a>(result: Json<'a>, limits: &crate::Limits) -> Result<Resul
     let mut asks = Vec::new();
     // Null in a result reads as absent (G-05).
     if let Some(requests) = requests.filter(|value| !value.is_null()) {
-        for (key, value) in requests.members().ok_or(ResultFault::InputRequests)? {
+        let mut members = requests.members().ok_or(ResultFault::InputRequests)?;
+        for (key, value) in members.by_ref() {
             if asks.len() == limits.asks_accepted {
                 return Err(ResultFault::TooManyAsks { limit: limits.asks_accepted });
             }
@@ -110,16 +115,20 @@ pub fn read_result<'a>(result: Json<'a>, limits: &crate::Limits) -> Result<Resul
                 }
             }
         }
+        if members.nameless() > 0 {
+            return Err(ResultFault::AskKey);
+        }
     }
     let state = match state.filter(|value| !value.is_null()) {
         None => None,
+        Some(value) if value.kind() != JsonKind::String => return Err(ResultFault::State),
         Some(value) if value.as_str().len() > limits.state_accepted + 2 => {
             return Err(ResultFault::StateTooLarge {
                 bytes: value.as_str().len() - 2,
                 limit: limits.state_accepted,
             });
         }
-        Some(value) => Some(value.as_string().ok_or(ResultFault::State)?),
+        Some(value) => Some(value),
     };
     if asks.is_empty() && state.is_none() {
         return Err(ResultFault::NeitherField);
