@@ -161,12 +161,12 @@ fn a_rolling_rotation_refuses_no_state_younger_than_its_ttl() {
     let mut random = Random(5);
     for sealer in sealers() {
         let mut total = 0;
-        for _ in 0..if cfg!(debug_assertions) { 3 } else { 30 } {
+        for _ in 0..if cfg!(debug_assertions) { 1 } else { 30 } {
             let (shown, refused) = roll(Plan::InOrder, &sealer, &mut random);
             assert_eq!(refused, 0);
             total += shown;
         }
-        assert!(total > 1_000, "{total} were shown");
+        assert!(total > 500, "{total} were shown");
     }
 }
 
