@@ -4,4 +4,6 @@ mod digest;
 mod json_tree;
 mod replay_random;
 mod replay_rules;
+mod seal;
 mod client;
+mod seal;

@@ -94,9 +94,7 @@
 //!
 //! # What is not here
 //!
-//! A state can be shown twice until it expires: single use needs memory, which is the ledger's. And the
-//! suites are not key-committing: whoever holds two secrets of a ring can make a token that opens under both,
-//! but whoever holds one can make any token.
+//! A state can be shown twice until it expires: single use needs memory, which is the ledger's.
 
 use alloc::sync::Arc;
 use core::time::Duration;

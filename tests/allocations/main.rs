@@ -1,0 +1,70 @@
+//! What does not allocate, or allocates a known number of times. A binary of its own, for it replaces the allocator.
+
+use std::time::Duration;
+
+use mrtr_core::{
+    Entropy, Timestamp,
+    seal::{Binding, ExchangeId, KeyRing, NewClaims, Principal, Sealer, Secret, Verdict},
+};
+
+const NOW: Timestamp = Timestamp::from_unix_millis(1_785_000_000_000);
+const ADA: Binding<'static> = Binding { principal: Principal::Authenticated(b"ada"), request: &[3; 32] };
+
+fn sealers() -> [Sealer; 3] {
+    let ring = KeyRing::new(Secret::from_bytes(&[7; 32]).expect("32 bytes"));
+    [
+        Sealer::signed_readable(&ring, "billing"),
+        Sealer::encrypted(&ring, "billing"),
+        Sealer::encrypted_aes_gcm(&ring, "billing"),
+    ]
+}
+
+// B-27: a token of 3 MB is refused by its length: not decoded, and nothing allocated for it.
+#[test]
+fn a_token_that_is_too_long_costs_nothing() {
+    let huge = "A".repeat(3_000_000);
+    for sealer in sealers() {
+        let count = allocation_counter::measure(|| {
+            let refused = sealer.open(&huge, &ADA, NOW).map(drop).unwrap_err();
+            assert_eq!(refused.verdict, Verdict::TooLarge);
+            let refused = sealer.open_ticket(&huge, ADA.principal, NOW).unwrap_err();
+            assert_eq!(refused.verdict, Verdict::TooLarge);
+        });
+        assert_eq!(count.count_total, 0);
+    }
+}
+
+// G-07: what is allocated for a state is a small multiple of its length, in a fixed number of pieces.
+#[test]
+fn a_state_costs_a_few_allocations() {
+    for sealer in sealers() {
+        let claims = NewClaims {
+            exchange: ExchangeId::from_bytes([1; 16]),
+            round: 1,
+            state_only: 0,
+            deadline: NOW.saturating_add(Duration::from_secs(3_600)),
+            ttl: None,
+        };
+        let payload = vec![0x5a; 30_000];
+        let entropy = Entropy::new([9; 32]);
+        let mut token = String::new();
+        let sealing = allocation_counter::measure(|| {
+            token = sealer.seal(&claims, &payload, &ADA, NOW, &entropy).expect("within the limits");
+        });
+        // The sealed bytes, their text, and what is authenticated.
+        assert!(sealing.count_total <= 3, "{sealing:?}");
+        assert!(sealing.bytes_max <= 100_000, "{sealing:?}");
+
+        let opening = allocation_counter::measure(|| drop(sealer.open(&token, &ADA, NOW).expect("its own")));
+        // The bytes, in which the payload stays, and what is authenticated.
+        assert!(opening.count_total <= 2, "{opening:?}");
+        assert!(opening.bytes_max <= 40_000, "{opening:?}");
+
+        // A stranger's token is no dearer.
+        let stranger = format!("{}{}", &token[..60_000 / 4 * 2], "A".repeat(10_000));
+        let refusing = allocation_counter::measure(|| {
+            assert!(sealer.open(&stranger, &ADA, NOW).is_err());
+        });
+        assert!(refusing.bytes_max <= 40_000, "{refusing:?}");
+    }
+}
