@@ -1,9 +1,8 @@
 //! One test binary for everything that goes through the public API: one link, many modules.
 
+mod client;
 mod digest;
 mod json_tree;
 mod replay_random;
 mod replay_rules;
-mod seal;
-mod client;
 mod seal;

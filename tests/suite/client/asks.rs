@@ -155,15 +155,19 @@ fn trap_12_big_responses_are_bounded() {
         let keys: Vec<_> = (0..count).map(|at| at.to_string()).collect();
         asks(&keys.iter().map(|key| (&**key, ROOTS)).collect::<Vec<_>>())
     };
-    for count in [1_000, 10_000] {
+    for count in [65, 1_000, 10_000] {
         let message = invalid(start(&client()), &many(count)).to_string();
         assert!(message.contains("more than 64 entries (Limits::asks_accepted)"), "{message}");
     }
-    let deep = format!(
-        r#"{{"method":"elicitation/create","params":{{"message":"m","requestedSchema":{}{}}}}}"#,
-        r#"{"a":"#.repeat(200),
-        format!("1{}", "}".repeat(200))
-    );
+    // The bounded pass comes first: 100,000 asks are too many values, 10 MB too many bytes.
+    let message = invalid(start(&client()), &many(100_000)).to_string();
+    assert!(message.contains("Limits::nodes"), "{message}");
+    let own = Client::new(config().channel(mrtr_core::client::Channel::Own));
+    let message = invalid(start(&own), &format!(r#"{{"content":"{}"}}"#, "x".repeat(10 << 20))).to_string();
+    assert!(message.contains("Limits::message_bytes"), "{message}");
+    let schema = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
+    let deep =
+        format!(r#"{{"method":"elicitation/create","params":{{"message":"m","requestedSchema":{schema}}}}}"#);
     let message = invalid(start(&client()), &asks(&[("k", &deep)])).to_string();
     assert!(message.contains("Limits::depth"), "{message}");
     let wide = format!("[{}1]", "1,".repeat(100_000));

@@ -42,8 +42,12 @@ fn answer(exchange: &mut Exchange<InputRequired>, key: &str, action: u8) {
     let sampled = r#"{"role":"user","content":[],"model":"m"}"#;
     let content = format!(r#"{{"a":{action}}}"#);
     let given = [
-        if action % 3 == 0 { InputResponse::accept(json(&content)) } else { InputResponse::accepted_url() },
-        if action % 2 == 0 { InputResponse::decline() } else { InputResponse::cancel() },
+        if action.is_multiple_of(3) {
+            InputResponse::accept(json(&content))
+        } else {
+            InputResponse::accepted_url()
+        },
+        if action.is_multiple_of(2) { InputResponse::decline() } else { InputResponse::cancel() },
         InputResponse::accept(json(&content)),
         InputResponse::sampling(json(sampled)),
         InputResponse::roots(json("[]")),

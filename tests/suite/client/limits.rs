@@ -198,6 +198,21 @@ fn answer_bytes() {
 }
 
 #[test]
+fn nodes_of_an_answer() {
+    // {"action":"accept","content":{…}} has three values and the members.
+    for (nodes, members, fine) in [(40, 37, true), (40, 38, false)] {
+        let client = client_with(|limits, _| limits.nodes = nodes);
+        let mut exchange = asked(start(&client), &asks(&[("k", FORM)]), 0);
+        let content: Vec<_> = (0..members).map(|at| format!(r#""{at}":1"#)).collect();
+        let content = format!("{{{}}}", content.join(","));
+        match exchange.answer("k", InputResponse::accept(json(&content))) {
+            Ok(()) => assert!(fine),
+            Err(error) => assert!(!fine && error.to_string().contains("Limits::nodes"), "{error}"),
+        }
+    }
+}
+
+#[test]
 fn message_bytes_of_what_is_received() {
     let result = r#"{"content":[]}"#;
     let length = reply("1", result).len();
@@ -273,6 +288,22 @@ fn b_62_the_deadline_counts_no_thinking_time() {
     // An outcome is an outcome, however late.
     let message = reply("1", DONE);
     assert!(matches!(start(&client).receive(message.as_bytes(), at(day)), Received::Complete(_)));
+}
+
+#[test]
+fn thinking_about_a_restart_is_thinking_and_its_pauses_begin_anew() {
+    let client = client_with(|limits, _| limits.exchange = Duration::from_secs(10));
+    let defer = interim(r#""requestState":"s""#);
+    let exchange = asked(start(&client), &defer, 0);
+    let exchange = proceed(asked(proceed(exchange, 2, 100).0, &defer, 100), 3, 1_000).0;
+    let Received::StateRefused(refused) = exchange.receive(error("3", -32602, "1").as_bytes(), at(1_000))
+    else {
+        panic!()
+    };
+    let exchange = refused.restart(4.into(), at(86_400_000), &mut Vec::new()).unwrap();
+    let exchange = asked(exchange, &defer, 86_400_000);
+    let pause = exchange.not_before().unwrap().as_unix_millis() - 86_400_000;
+    assert!((50..=60).contains(&pause), "{pause}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::*;
 
 fn sent(client: &Client, call: Call<'_>) -> String {
     let mut out = Vec::new();
-    client.start(1.into(), call, at(0), &mut out).unwrap();
+    let _ = client.start(1.into(), call, at(0), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn b_64_trap_18_options_are_said_again_in_every_round_r_037_r_194_g_35() {
         assert_eq!(options(std::str::from_utf8(&out).unwrap()), format!(r#"{level}{first},"x":1}}}}}}"#));
         let exchange = asked(exchange, &interim(r#""requestState":"s""#), 0);
         out.clear();
-        exchange.proceed("two".into(), at(60), &mut out).unwrap();
+        let _ = exchange.proceed("two".into(), at(60), &mut out).unwrap();
         assert_eq!(
             options(std::str::from_utf8(&out).unwrap()),
             format!(r#"{level}{second},"x":1}},"requestState":"s"}}}}"#)
@@ -190,9 +190,9 @@ fn trap_4_the_same_params_serve_any_number_of_calls() {
     let client = client();
     let mut exchange = asked(start(&client), &asks(&[("k", FORM)]), 0);
     exchange.answer("k", mrtr_core::client::InputResponse::cancel()).unwrap();
-    proceed(exchange, 2, 0);
+    let _ = proceed(exchange, 2, 0);
     let mut out = Vec::new();
-    client.start(9.into(), call, at(0), &mut out).unwrap();
+    let _ = client.start(9.into(), call, at(0), &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), request("9", ""));
 }
 

@@ -100,11 +100,16 @@ fn g_07_a_client_that_allows_less_says_so() {
         strict.resume(&saved, ORIGIN).unwrap_err(),
         ResumeError::Stopped(Stopped::Retries { limit: 1 })
     );
-    let just = client_with(|_, policy| policy.retries = 2);
+    let just = client_with(|limits, policy| {
+        policy.retries = 2;
+        limits.asks_accepted = 4;
+        // `\u0073é`, in bytes.
+        limits.state_accepted = 8;
+    });
     assert!(just.resume(&saved, ORIGIN).is_ok());
     for change in [
         (|limits: &mut Limits| limits.asks_accepted = 3) as fn(&mut Limits),
-        |limits| limits.state_accepted = 2,
+        |limits| limits.state_accepted = 7,
         |limits| limits.answer_bytes = 10,
         |limits| limits.depth = 1,
     ] {
@@ -134,6 +139,36 @@ fn cut_or_lengthened_bytes_are_refused_wherever_it_is() {
     let mut other = saved;
     other[5] = 2;
     assert_eq!(client.resume(&other, ORIGIN).unwrap_err(), ResumeError::Format(2));
+}
+
+#[test]
+fn fields_that_do_not_fit_each_other_are_refused() {
+    let client = client();
+    let replaced = |saved: &[u8], old: &[u8], new: &[u8]| {
+        let position = saved.windows(old.len()).position(|window| window == old).unwrap();
+        [&saved[..position], new, &saved[position + old.len()..]].concat()
+    };
+    let broken = |saved: &[u8], what: &str| match client.resume(saved, ORIGIN).unwrap_err() {
+        ResumeError::Broken(found) => assert!(found.contains(what), "{found}"),
+        other => panic!("{other:?}"),
+    };
+    let saved = save(&rich(&client));
+    broken(&replaced(&saved, br#""roots":{}"#, br#""rootz":{}"#), "not declared");
+    broken(&replaced(&saved, br#""file:///x""#, br#""http:///x""#), "answer");
+    broken(
+        &replaced(
+            &saved,
+            br#""2026-07-28""#.strip_prefix(b"\"").unwrap().strip_suffix(b"\"").unwrap(),
+            b"2025-11-25",
+        ),
+        "version",
+    );
+    let twice = save(&asked(start(&client), &asks(&[("one", FORM), ("two", FORM)]), 0));
+    broken(&replaced(&twice, b"two", b"one"), "twice");
+    // A state-only round without its pause: the last fields are a flag, the pause, and the number of asks.
+    let deferred = save(&asked(start(&client), &interim(r#""requestState":"s""#), 0));
+    let cut = [&deferred[..deferred.len() - 17], &[0; 9]].concat();
+    broken(&cut, "pause in the wrong place");
 }
 
 #[test]
