@@ -1,5 +1,6 @@
 //! Support for the tests of mrtr: everything here goes through the public API, with virtual time and fixed
 //! entropy.
 
+pub mod form;
 pub mod model;
 pub mod world;

@@ -2,6 +2,7 @@
 
 mod client;
 mod digest;
+mod form;
 mod json_tree;
 mod replay_random;
 mod replay_rules;

@@ -208,6 +208,27 @@ impl Options {
         true
     }
 
+    /// Options all at once; of those with the same value, the first.
+    pub(super) fn from_choices(mut choices: Vec<Choice>) -> Self {
+        let mut sorted = sorted_by_value(&choices);
+        let value = |at: &usize| choices.get(*at).map_or("", |choice| choice.value.as_str());
+        let mut again: Vec<bool> = alloc::vec![false; choices.len()];
+        for pair in sorted.windows(2) {
+            if let [first, second] = pair
+                && value(first) == value(second)
+                && let Some(again) = again.get_mut(*second)
+            {
+                *again = true;
+            }
+        }
+        if again.contains(&true) {
+            let mut again = again.into_iter();
+            choices.retain(|_| again.next() != Some(true));
+            sorted = sorted_by_value(&choices);
+        }
+        Self { choices, sorted }
+    }
+
     fn place(&self, value: &str) -> Result<usize, usize> {
         let at = |index: usize| self.choices.get(index).map_or("", |choice| choice.value.as_str());
         self.sorted.binary_search_by(|&index| at(index).cmp(value))
@@ -228,6 +249,14 @@ impl FieldKind {
             }),
         }
     }
+}
+
+/// Positions in the order of the values; the sort is stable, so equal values keep theirs.
+fn sorted_by_value(choices: &[Choice]) -> Vec<usize> {
+    let value = |at: &usize| choices.get(*at).map_or("", |choice| choice.value.as_str());
+    let mut sorted: Vec<usize> = (0..choices.len()).collect();
+    sorted.sort_by(|a, b| value(a).cmp(value(b)));
+    sorted
 }
 
 /// `text` as a JSON string.

@@ -22,8 +22,8 @@ use alloc::{
 use core::fmt;
 
 use super::{
-    BooleanRules, FIELDS_MAX, Field, FieldKind, Format, MultiSelectRules, Number, NumberRules, OPTIONS_MAX,
-    Options, Schema, SelectRules, StringRules,
+    BooleanRules, Choice, FIELDS_MAX, Field, FieldKind, Format, MultiSelectRules, Number, NumberRules,
+    OPTIONS_MAX, Options, Schema, SelectRules, StringRules,
     invalid::Visible,
     keyword::{Key, Keywords},
     number::Decimal,
@@ -209,9 +209,9 @@ fn options(keywords: &Keywords<'_>) -> Result<(Options, bool), SchemaFault> {
     let fault = |problem| SchemaFault::new(problem).below(key.word());
     let mut names = keywords.get(Key::EnumNames).filter(|_| key == Key::Enum).and_then(Json::items);
     let legacy_names = names.is_some();
-    let mut options = Options::default();
+    let mut choices = Vec::new();
     for (at, entry) in list.items().ok_or_else(|| fault(SchemaProblem::Malformed))?.enumerate() {
-        if options.len() == OPTIONS_MAX {
+        if choices.len() == OPTIONS_MAX {
             return Err(fault(SchemaProblem::TooManyOptions { limit: OPTIONS_MAX }));
         }
         let entry_fault = || SchemaFault::new(SchemaProblem::NotTextOptions).at(at).below(key.word());
@@ -222,9 +222,12 @@ fn options(keywords: &Keywords<'_>) -> Result<(Options, bool), SchemaFault> {
         };
         let value = value.and_then(Json::as_string).ok_or_else(entry_fault)?.into_owned();
         let title = title.and_then(Json::as_string).map(|title| title.into_owned());
-        options.push(value, title);
+        choices.push(Choice { value, title });
     }
-    if options.is_empty() { Err(fault(SchemaProblem::NoOptions)) } else { Ok((options, legacy_names)) }
+    if choices.is_empty() {
+        return Err(fault(SchemaProblem::NoOptions));
+    }
+    Ok((Options::from_choices(choices), legacy_names))
 }
 
 fn count(keywords: &Keywords<'_>, key: Key) -> Result<Option<u64>, SchemaFault> {
