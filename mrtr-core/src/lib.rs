@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod framing;
+pub mod http;
 pub mod jsonrpc;
 pub mod wire;
 
