@@ -1,10 +1,12 @@
 //! The rules of HTTP, both halves.
 
+mod client;
 mod gate;
 mod mirror;
 mod opening;
 mod params;
 mod reply;
+mod values;
 
 use mrtr_core::{
     Limits,

@@ -28,6 +28,11 @@
 //! On stdio there are no headers and no `-32020`. The status of a reply goes by its [`ReplyClass`], its
 //! body by [`ReplyBody`].
 //!
+//! # A client
+//!
+//! [`request_headers`] builds the headers from the body, the same for every retry. [`BodyPlan`] says how to
+//! read the response, [`judge`] what it is.
+//!
 //! | file | what |
 //! |---|---|
 //! | `headers` | [`Headers`], a view of an adapter's own map |
@@ -39,11 +44,14 @@
 //! | `params` | `x-mcp-header` annotations, for both sides |
 //! | `sentinel`, `number` | values in headers: `=?base64?…?=`, exact comparison |
 //! | `class`, `reply` | status, headers and body of a reply |
+//! | `request`, `response` | the client's half |
 
 mod authority;
 mod check;
 mod class;
 mod cors;
+#[cfg(any(fuzzing, feature = "test-utils"))]
+pub mod fuzzing;
 mod gate;
 mod headers;
 mod media;
@@ -51,6 +59,8 @@ mod number;
 mod opening;
 mod params;
 mod reply;
+mod request;
+mod response;
 mod sentinel;
 
 pub use check::{
@@ -65,4 +75,6 @@ pub use media::Accepts;
 pub use opening::Opening;
 pub use params::{ParamFault, ParamHeader, ParamHeaders, ParamType};
 pub use reply::{Content, ReplyBody, ReplyHead};
+pub use request::{HeaderFault, RequestHeaders, request_headers};
+pub use response::{BodyPlan, HttpError, HttpErrorKind, Judgement, Sent, judge};
 pub use sentinel::{SentinelFault, decode_value, encode_value};
