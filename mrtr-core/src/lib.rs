@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod client;
 pub mod digest;
 pub mod form;
+pub mod framing;
 #[cfg(feature = "std")]
 pub mod handler;
 pub mod http;

@@ -3,6 +3,8 @@
 mod client;
 mod digest;
 mod form;
+mod framing;
+mod http;
 mod json_tree;
 mod replay_random;
 mod replay_rules;

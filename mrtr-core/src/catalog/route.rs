@@ -169,7 +169,8 @@ fn check_tool(tool: &Tool, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)
     if let Some(headers) = call.headers()
         && let Ok(annotations) = http::ParamHeaders::from_schema(Json::trusted(&tool.input_schema))
     {
-        http::check_params(headers, call.request(), &annotations).map_err(|error| (error, ReplyClass::HeaderMismatch))?;
+        http::check_params(headers, call.request(), &annotations)
+            .map_err(|fault| (fault.error(), ReplyClass::HeaderMismatch))?;
     }
     let capabilities = call.meta().capabilities;
     if tool.requires.iter().all(|need| capabilities.allow(*need)) {

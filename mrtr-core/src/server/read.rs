@@ -56,11 +56,7 @@ impl Server {
             )),
             Err(refused) => {
                 let (error, reason) = (refused.error(), RejectReason::NotAdmitted(refused.reason));
-                let class = match refused.reason {
-                    jsonrpc::Refusal::TooLarge { .. } => ReplyClass::TooLarge,
-                    _ if error.code == ErrorCode::PARSE_ERROR => ReplyClass::ParseError,
-                    _ => ReplyClass::InvalidRequest,
-                };
+                let class = ReplyClass::from(&refused);
                 Incoming::Rejected(if refused.wants_answer() {
                     Rejected::new(refused.id, error, class, reason)
                 } else {
@@ -71,20 +67,16 @@ impl Server {
     }
 
     fn check<'a>(&self, request: &Request<'a>, env: &RoundEnv<'_>) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
-        let mismatch = |error| (error, ReplyClass::HeaderMismatch);
+        let mismatch = |fault: http::HeaderMismatch| (fault.error(), ReplyClass::HeaderMismatch);
         // A peer of an older era opens like this; it learns what is served instead of what is missing.
         if request.method == "initialize" && request.param("_meta").and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none() {
             let requested = request.param("protocolVersion").and_then(Json::as_string);
             return Err((self.unsupported(requested.as_deref().unwrap_or("")), ReplyClass::UnsupportedVersion));
         }
-        if let Some(headers) = env.headers {
-            http::check_version_present(headers).map_err(mismatch)?;
-        }
+        let version = env.headers.map(http::check_version_present).transpose().map_err(mismatch)?;
         let meta = RequestMeta::from_request(request)
             .map_err(|fault| (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid))?;
-        if let Some(headers) = env.headers {
-            http::check_version_matches(headers, &meta.protocol_version).map_err(mismatch)?;
-        }
+        version.map_or(Ok(()), |version| http::check_version_matches(version, &meta)).map_err(mismatch)?;
         let served = Version::from_name(&meta.protocol_version);
         if !served.is_some_and(|version| self.config().versions.contains(&version)) {
             return Err((self.unsupported(&meta.protocol_version), ReplyClass::UnsupportedVersion));

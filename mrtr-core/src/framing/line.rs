@@ -1,0 +1,124 @@
+//! Newline-delimited JSON, as stdio carries it.
+
+use alloc::vec::Vec;
+
+use super::clear;
+
+/// A line had more bytes than the decoder's limit. It was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a line is longer than {limit} bytes (Limits::message_bytes)")]
+#[non_exhaustive]
+pub struct LineTooLong {
+    /// The bound, in bytes without the line's end.
+    pub limit: usize,
+}
+
+/// Cuts a stream of bytes into lines.
+///
+/// A line ends with LF or CR LF; the end is not part of it. Lines of nothing but white space are skipped. A
+/// line that is too long gives one error, and decoding goes on after its end.
+///
+/// After each [`push`](Self::push), call [`next`](Self::next) until it gives `None`: then at most the limit and
+/// one byte are held, whatever the peer sends.
+#[derive(Clone)]
+pub struct LineDecoder {
+    buffer: Vec<u8>,
+    /// Where the line in hand begins.
+    start: usize,
+    /// Up to where no line end was found: long lines are not searched again with every push.
+    scanned: usize,
+    limit: usize,
+    /// The rest of a line that was too long is still to come.
+    skipping: bool,
+}
+
+impl LineDecoder {
+    /// A decoder for lines of at most `limit` bytes; give it `Limits::message_bytes`.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, scanned: 0, limit, skipping: false }
+    }
+
+    /// Takes bytes as they came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.compact();
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, or `None` if more bytes are needed.
+    // Not an `Iterator`: the line borrows the decoder.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<Result<&[u8], LineTooLong>> {
+        loop {
+            let unseen = self.buffer.get(self.scanned..).unwrap_or_default();
+            let Some(found) = unseen.iter().position(|byte| *byte == b'\n') else {
+                return self.wait().map(Err);
+            };
+            let (from, to) = (self.start, self.scanned + found);
+            self.start = to + 1;
+            self.scanned = to + 1;
+            if core::mem::take(&mut self.skipping) {
+                continue;
+            }
+            let to = if to > from && self.buffer.get(to - 1) == Some(&b'\r') { to - 1 } else { to };
+            if to - from > self.limit {
+                return Some(Err(LineTooLong { limit: self.limit }));
+            }
+            if !is_blank(self.buffer.get(from..to).unwrap_or_default()) {
+                return Some(Ok(self.buffer.get(from..to).unwrap_or_default()));
+            }
+        }
+    }
+
+    /// What stands after the last line end when the input is over: a peer that ends without a newline has
+    /// still said it. Call it when [`next`](Self::next) has given `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`LineTooLong`], as from [`next`](Self::next).
+    pub fn finish(&mut self) -> Option<Result<&[u8], LineTooLong>> {
+        self.push(b"\n");
+        self.next()
+    }
+
+    /// Bytes held at the moment.
+    #[must_use]
+    pub const fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// No line end in sight: remembers how far was looked, and gives up on a line that is too long already.
+    fn wait(&mut self) -> Option<LineTooLong> {
+        let held = self.buffer.len() - self.start;
+        // One byte more than the limit may still be the CR of a line that just fits.
+        let overlong = !self.skipping && held > self.limit.saturating_add(1);
+        if overlong || self.skipping || held == 0 {
+            self.skipping |= overlong;
+            clear(&mut self.buffer);
+            self.start = 0;
+        }
+        self.scanned = self.buffer.len();
+        self.compact();
+        overlong.then_some(LineTooLong { limit: self.limit })
+    }
+
+    /// Removes the lines that were given.
+    fn compact(&mut self) {
+        self.buffer.drain(..self.start);
+        self.scanned -= self.start;
+        self.start = 0;
+    }
+}
+
+impl core::fmt::Debug for LineDecoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LineDecoder")
+            .field("buffered", &self.buffer.len())
+            .field("limit", &self.limit)
+            .finish()
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
