@@ -4,3 +4,8 @@
 pub mod form;
 pub mod model;
 pub mod world;
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
