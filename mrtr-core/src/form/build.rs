@@ -62,7 +62,7 @@ impl Form {
     }
 
     /// The parameters of `elicitation/create` as JSON text. `mode` is named, which every revision that knows the
-    /// member takes; 2025-06-18 does not know it, see [`downgrade`](super::downgrade).
+    /// member takes; 2025-06-18 does not know it, see [`downgrade`](super::downgrade()).
     #[must_use]
     pub fn params(&self) -> &str {
         &self.params
