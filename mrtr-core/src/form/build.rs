@@ -118,6 +118,15 @@ impl Form {
     }
 }
 
+impl From<FormError> for crate::RpcError {
+    /// What a handler's `?` makes of a form that cannot be built: a fault of the handler, so the peer hears nothing
+    /// of it.
+    fn from(error: FormError) -> Self {
+        crate::trace::warn!(error = %error, "a form cannot be built");
+        Self::internal("Internal error")
+    }
+}
+
 impl PartialEq for Form {
     /// Equal if they show the same, that is if their parameters are the same text.
     fn eq(&self, other: &Self) -> bool {
