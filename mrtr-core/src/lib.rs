@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod jsonrpc;
+pub mod ledger;
 pub mod wire;
 
 mod entropy;
