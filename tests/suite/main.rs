@@ -7,6 +7,7 @@ mod framing;
 mod http;
 mod json_tree;
 mod jsonrpc;
+mod ledger;
 mod replay_random;
 mod replay_rules;
 mod seal;
