@@ -94,10 +94,11 @@ class Tree(unittest.TestCase):
 
     def test_vectors_scenarios_and_peers(self):
         self.write("tests/vectors/exchanges/a.json", '{"title": "R-003 is only named", "rules": ["R-001", "A1"]}')
+        self.write("tests/vectors/b.json", '{"states": [{"rules": ["R-003"]}], "rules": 7}')
         self.write("tests/conformance/scenarios.txt", "server caching R-002 # R-003\n")
         self.write("tests/interop/peer.mjs", "const A1 = 1; // BT-1, B1\n")
         self.write("tests/interop/python/node_modules/x.mjs", "// R-003\n")
-        self.assertEqual(self.cited(), {"R-001", "A1", "R-002", "BT-1", "B1"})
+        self.assertEqual(self.cited(), {"R-001", "A1", "R-003", "R-002", "BT-1", "B1"})
 
     def test_the_lists_and_the_prose_do_not_count(self):
         self.write("tests/README.md", "R-001\n")
