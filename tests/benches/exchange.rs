@@ -2,19 +2,16 @@
 //! allocations against `tests/bench/baseline.json`.
 
 use core::hint::black_box;
-use std::{alloc::System, process::ExitCode};
+use std::process::ExitCode;
 
+use allocation_counter::measure;
 use mrtr_core::{Limits, jsonrpc::admit};
 use mrtr_tests::bench::{self, Case};
-use stats_alloc::StatsAlloc;
-
-#[global_allocator]
-static ALLOCATOR: StatsAlloc<System> = StatsAlloc::system();
 
 fn main() -> ExitCode {
-    bench::main(cases(), || {
-        let stats = ALLOCATOR.stats();
-        (stats.allocations + stats.reallocations, stats.bytes_allocated)
+    bench::main(cases(), |run| {
+        let info = measure(run);
+        (info.count_total, info.bytes_total)
     })
 }
 

@@ -27,8 +27,8 @@ impl Case {
     }
 }
 
-/// How much the program's allocator has handed out so far: allocations (reallocations included) and bytes.
-pub type Allocated = fn() -> (usize, usize);
+/// Runs something and tells what it allocated: how many times, and how many bytes.
+pub type Allocated = fn(&mut dyn FnMut()) -> (u64, u64);
 
 /// Does what the command line asks for.
 #[must_use]
@@ -66,12 +66,9 @@ fn usage() -> ExitCode {
 }
 
 /// Of one run, after a few that may fill what stays.
-fn allocations(run: &mut dyn FnMut(), allocated: Allocated) -> (usize, usize) {
+fn allocations(run: &mut dyn FnMut(), allocated: Allocated) -> (u64, u64) {
     (0..16).for_each(|_| run());
-    let before = allocated();
-    run();
-    let after = allocated();
-    (after.0 - before.0, after.1 - before.1)
+    allocated(run)
 }
 
 /// The median over batches of at least a millisecond, within half a second.
