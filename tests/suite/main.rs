@@ -11,3 +11,4 @@ mod ledger;
 mod replay_random;
 mod replay_rules;
 mod seal;
+mod vectors;

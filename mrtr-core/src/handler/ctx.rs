@@ -188,7 +188,11 @@ impl Ctx {
     /// Never for secrets: whoever can read the state knows them.
     #[must_use]
     pub fn seed(&self) -> [u8; 32] {
-        Sha256::new().chain_update(b"mrtr/v1/seed").chain_update(self.shared.facts.exchange.as_bytes()).finalize().into()
+        Sha256::new()
+            .chain_update(b"mrtr/v1/seed")
+            .chain_update(self.shared.facts.exchange.as_bytes())
+            .finalize()
+            .into()
     }
 
     /// Names the exchange, for logs.
@@ -238,10 +242,12 @@ impl Ctx {
     /// `-32602` that names it, if it is missing or does not fit.
     pub fn argument<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
         let value = self.arguments().get(name);
-        let missing = || RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name} is missing"));
+        let missing =
+            || RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name} is missing"));
         let text = value.ok_or_else(missing)?.as_str();
-        serde_json::from_str(text)
-            .map_err(|error| RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name}: {error}")))
+        serde_json::from_str(text).map_err(|error| {
+            RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name}: {error}"))
+        })
     }
 
     /// A part of the uri, if a resource template with that name in it matched.

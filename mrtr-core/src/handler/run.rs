@@ -13,7 +13,11 @@ use std::{
     task::Wake,
 };
 
-use super::{Ctx, HandlerFuture, Output, RpcError, commit::Commit, shared::{Facts, Shared}};
+use super::{
+    Ctx, HandlerFuture, Output, RpcError,
+    commit::Commit,
+    shared::{Facts, Shared},
+};
 use crate::{
     http::ReplyClass,
     seal::Principal,
@@ -169,11 +173,22 @@ impl<'a> Run<'a> {
     ///
     /// It suspends as soon as the handler is blocked on asks, even if a sibling in a `join!` still waits for
     /// I/O: it will run again.
-    pub fn poll_run(&mut self, cx: &mut Context<'_>, now: Timestamp, out: &mut Vec<u8>) -> Poll<RunEvent<'a>> {
+    pub fn poll_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Poll<RunEvent<'a>> {
         self.advance(cx, Drive::Runtime, now, out)
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>, drive: Drive, now: Timestamp, out: &mut Vec<u8>) -> Poll<RunEvent<'a>> {
+    fn advance(
+        &mut self,
+        cx: &mut Context<'_>,
+        drive: Drive,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Poll<RunEvent<'a>> {
         self.waker.set(cx.waker());
         self.wake_at = None;
         let waker = Waker::from(self.waker.clone());
@@ -221,7 +236,9 @@ impl<'a> Run<'a> {
                         Err(_) => self.panicked(),
                         Ok(Poll::Ready(Err(error))) => self.fail(&error),
                         Ok(Poll::Ready(Ok(()))) => self.next_commit(),
-                        Ok(Poll::Pending) if drive == Drive::Alone && !self.waker.take() => self.fault(&Fault::Stalled),
+                        Ok(Poll::Pending) if drive == Drive::Alone && !self.waker.take() => {
+                            self.fault(&Fault::Stalled)
+                        }
                         Ok(Poll::Pending) if drive == Drive::Alone => {
                             budget -= 1;
                             if budget == 0 {
@@ -386,4 +403,3 @@ impl Wake for FlagWaker {
         }
     }
 }
-

@@ -1,6 +1,12 @@
 //! What a handler's context, its asks and the driver share.
 
-use alloc::{boxed::Box, collections::{BTreeMap, VecDeque}, string::String, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
 use core::task::Waker;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -101,7 +101,14 @@ impl Journal {
     /// The journal of an exchange that begins now.
     #[must_use]
     pub const fn new(started: Timestamp) -> Self {
-        Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state: None, divergences: 0 }
+        Self {
+            started,
+            rounds: Vec::new(),
+            once: Vec::new(),
+            values: Vec::new(),
+            state: None,
+            divergences: 0,
+        }
     }
 
     /// When the exchange began, by the clock of the server that began it.
@@ -147,10 +154,11 @@ impl Journal {
 
     /// How often the ask under this key was answered with content that did not fit.
     pub(crate) fn invalid_count(&self, key: &str) -> u8 {
-        let counts = self.rounds.iter().flat_map(|round| &round.asks).filter_map(|asked| match asked.verdict {
-            Verdict::Invalid { count, .. } if &*asked.key == key => Some(count),
-            _ => None,
-        });
+        let counts =
+            self.rounds.iter().flat_map(|round| &round.asks).filter_map(|asked| match asked.verdict {
+                Verdict::Invalid { count, .. } if &*asked.key == key => Some(count),
+                _ => None,
+            });
         counts.max().unwrap_or(0)
     }
 

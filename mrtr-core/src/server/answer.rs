@@ -59,7 +59,8 @@ impl<S: Open> Exchange<'_, S> {
     /// ```
     #[must_use]
     pub fn answer(&self, key: &str, ask: &InputRequest<'_>) -> Given<String> {
-        let Ok(fingerprint) = Fingerprint::new(self.inner.exchange.as_bytes(), ask.kind(), ask.params()) else {
+        let Ok(fingerprint) = Fingerprint::new(self.inner.exchange.as_bytes(), ask.kind(), ask.params())
+        else {
             return Given::Missing;
         };
         let same = |asked: &&Asked| asked.kind == ask.kind() && asked.fingerprint == fingerprint;

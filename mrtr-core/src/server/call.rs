@@ -2,11 +2,7 @@
 
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
-use super::{
-    Received, Rejected, RoundEnv, Server,
-    read::CallParams,
-    reject::RejectReason,
-};
+use super::{Received, Rejected, RoundEnv, Server, read::CallParams, reject::RejectReason};
 use crate::{
     entropy::Entropy,
     error::RpcError,
@@ -162,7 +158,9 @@ impl<'a> Call<'a> {
     pub fn open(mut self) -> Received<'a> {
         let inner = &mut *self.0;
         let limits = &inner.server.config().limits;
-        if let Some((key, _)) = responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes) {
+        if let Some((key, _)) =
+            responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes)
+        {
             let limit = limits.answer_bytes;
             let message = alloc::format!(
                 "Invalid params: inputResponses[{:?}] is over the limit of {limit} bytes (Limits::answer_bytes)",

@@ -157,16 +157,29 @@ impl<'a, S: Open> Exchange<'a, S> {
 
 impl super::call::Inner<'_> {
     /// Records a return-style round, checking every bound.
-    fn open_round(&mut self, asks: Vec<(String, InputRequest<'static>)>, now: Timestamp) -> Result<Outgoing, Fault> {
+    fn open_round(
+        &mut self,
+        asks: Vec<(String, InputRequest<'static>)>,
+        now: Timestamp,
+    ) -> Result<Outgoing, Fault> {
         let limits = &self.server.config().limits;
         if asks.len() > limits.asks_sent {
-            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+            return Err(Fault::Limit {
+                what: "asks in a round",
+                field: "asks_sent",
+                limit: limits.asks_sent,
+            });
         }
         if now >= self.deadline {
             return Err(Fault::Deadline);
         }
         let empty = asks.is_empty();
-        let same = self.journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty() == empty).count();
+        let same = self
+            .journal
+            .rounds
+            .iter()
+            .filter(|round| !round.silent && round.asks.is_empty() == empty)
+            .count();
         let (limit, what, field) = if empty {
             (limits.state_only_rounds, "state-only rounds", "state_only_rounds")
         } else {
@@ -185,7 +198,12 @@ impl super::call::Inner<'_> {
             let fingerprint = Fingerprint::new(self.exchange.as_bytes(), request.kind(), request.params())
                 .map_err(|_| Fault::BadAsk(key.clone()))?;
             let key: Box<str> = key.into();
-            round.asks.push(Asked { key: key.clone(), kind: request.kind(), fingerprint, verdict: Verdict::Open });
+            round.asks.push(Asked {
+                key: key.clone(),
+                kind: request.kind(),
+                fingerprint,
+                verdict: Verdict::Open,
+            });
             outgoing.asks.push(OutgoingAsk { key, request, invalid: None });
         }
         self.journal.rounds.push(round);

@@ -46,11 +46,16 @@ impl Server {
         match jsonrpc::admit(input, &self.config().limits) {
             Ok(Message::Request(request)) => match self.check(&request, &env) {
                 Ok(meta) => self.sort(request, meta, env),
-                Err((error, class)) => Incoming::Rejected(Rejected::new(Some(request.id), error, class, RejectReason::Envelope)),
+                Err((error, class)) => {
+                    Incoming::Rejected(Rejected::new(Some(request.id), error, class, RejectReason::Envelope))
+                }
             },
             Ok(Message::Notification(notification)) => Incoming::Notification(notification),
             Ok(Message::Response(_)) => Incoming::Rejected(Rejected::silent(
-                RpcError::new(ErrorCode::INVALID_REQUEST, "Invalid request: no request of this server is open"),
+                RpcError::new(
+                    ErrorCode::INVALID_REQUEST,
+                    "Invalid request: no request of this server is open",
+                ),
                 ReplyClass::InvalidRequest,
                 RejectReason::UnaskedResponse,
             )),
@@ -66,16 +71,26 @@ impl Server {
         }
     }
 
-    fn check<'a>(&self, request: &Request<'a>, env: &RoundEnv<'_>) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
+    fn check<'a>(
+        &self,
+        request: &Request<'a>,
+        env: &RoundEnv<'_>,
+    ) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
         let mismatch = |fault: http::HeaderMismatch| (fault.error(), ReplyClass::HeaderMismatch);
         // A peer of an older era opens like this; it learns what is served instead of what is missing.
-        if request.method == "initialize" && request.param("_meta").and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none() {
+        if request.method == "initialize"
+            && request.param("_meta").and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none()
+        {
             let requested = request.param("protocolVersion").and_then(Json::as_string);
-            return Err((self.unsupported(requested.as_deref().unwrap_or("")), ReplyClass::UnsupportedVersion));
+            return Err((
+                self.unsupported(requested.as_deref().unwrap_or("")),
+                ReplyClass::UnsupportedVersion,
+            ));
         }
         let version = env.headers.map(http::check_version_present).transpose().map_err(mismatch)?;
-        let meta = RequestMeta::from_request(request)
-            .map_err(|fault| (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid))?;
+        let meta = RequestMeta::from_request(request).map_err(|fault| {
+            (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid)
+        })?;
         version.map_or(Ok(()), |version| http::check_version_matches(version, &meta)).map_err(mismatch)?;
         let served = Version::from_name(&meta.protocol_version);
         if !served.is_some_and(|version| self.config().versions.contains(&version)) {
@@ -93,7 +108,8 @@ impl Server {
         let shown: String = requested.chars().take(64).collect();
         jsonrpc::write::string(&mut requested_json, &shown);
         let requested_json = String::from_utf8(requested_json).unwrap_or_default();
-        let data = alloc::format!("{{\"supported\":{},\"requested\":{requested_json}}}", self.version_names());
+        let data =
+            alloc::format!("{{\"supported\":{},\"requested\":{requested_json}}}", self.version_names());
         RpcError::new(ErrorCode::UNSUPPORTED_VERSION, "Unsupported protocol version").with_raw_data(data)
     }
 
@@ -136,7 +152,8 @@ impl<'a> CallParams<'a> {
             }
         }
         let wrong = |path: &str, what: &str| alloc::format!("Invalid params: {path} is not {what}");
-        let target = target.and_then(Json::as_string).ok_or_else(|| wrong(method.target_param(), "a string"))?;
+        let target =
+            target.and_then(Json::as_string).ok_or_else(|| wrong(method.target_param(), "a string"))?;
         if arguments.is_some_and(|value| !value.is_object()) {
             return Err(wrong("arguments", "an object"));
         }

@@ -23,7 +23,13 @@ pub(crate) enum Hints {
 }
 
 /// Appends a whole `complete` response: the members of `result` with ours put in.
-pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementation, result: Json<'_>, hints: Hints) {
+pub(crate) fn write_result(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    info: &Implementation,
+    result: Json<'_>,
+    hints: Hints,
+) {
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"complete\"");
     let (mut meta, mut ttl, mut scope) = (None, false, false);
@@ -54,7 +60,9 @@ pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementat
     }
     out.extend_from_slice(b",\"_meta\":{");
     server_info(out, info);
-    for (name, value) in meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != key::SERVER_INFO) {
+    for (name, value) in
+        meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != key::SERVER_INFO)
+    {
         out.push(b',');
         write::string(out, &name);
         out.push(b':');
@@ -64,7 +72,13 @@ pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementat
 }
 
 /// Appends a whole `input_required` response. No caching hints; never an empty map (G-02).
-pub(crate) fn write_interim(out: &mut Vec<u8>, id: &RequestId, info: &Implementation, asks: &Outgoing, state: &str) {
+pub(crate) fn write_interim(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    info: &Implementation,
+    asks: &Outgoing,
+    state: &str,
+) {
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"input_required\"");
     if !asks.asks.is_empty() {

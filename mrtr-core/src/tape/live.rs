@@ -101,7 +101,11 @@ impl Tape {
         let asks = self.open_asks();
         let limits = &self.limits;
         if asks.len() > limits.asks_sent {
-            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+            return Err(Fault::Limit {
+                what: "asks in a round",
+                field: "asks_sent",
+                limit: limits.asks_sent,
+            });
         }
         if now >= self.deadline {
             return Err(Fault::Deadline);
@@ -139,7 +143,10 @@ impl Tape {
             if let Some(schema) = request.requested_schema()
                 && let Err(fault) = crate::form::Schema::read(schema)
             {
-                return Err(Fault::BadForm { key: String::from(&*asked.key), problem: alloc::format!("{fault}") });
+                return Err(Fault::BadForm {
+                    key: String::from(&*asked.key),
+                    problem: alloc::format!("{fault}"),
+                });
             }
         }
         Ok(())
@@ -182,14 +189,19 @@ impl Tape {
 
     /// A round was sent over the handler's return (A9 b): did this run take one of its answers?
     pub(super) fn unheeded_mark(&self) -> Option<Fault> {
-        self.journal.rounds.iter().enumerate().filter(|(_, round)| round.swallowed).find_map(|(index, round)| {
-            let taken = self.slots.values().any(|slot| {
-                slot.taken
-                    && slot.resolved_by.is_some_and(|by| by >= index)
-                    && slot.asked.as_ref().is_some_and(|asked| round.asks.iter().any(|own| own.same_question(asked)))
-            });
-            let keys = || round.asks.iter().map(|asked| String::from(&*asked.key)).collect();
-            (!taken).then(|| Fault::Swallowed(keys()))
-        })
+        self.journal.rounds.iter().enumerate().filter(|(_, round)| round.swallowed).find_map(
+            |(index, round)| {
+                let taken = self.slots.values().any(|slot| {
+                    slot.taken
+                        && slot.resolved_by.is_some_and(|by| by >= index)
+                        && slot
+                            .asked
+                            .as_ref()
+                            .is_some_and(|asked| round.asks.iter().any(|own| own.same_question(asked)))
+                });
+                let keys = || round.asks.iter().map(|asked| String::from(&*asked.key)).collect();
+                (!taken).then(|| Fault::Swallowed(keys()))
+            },
+        )
     }
 }

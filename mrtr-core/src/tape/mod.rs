@@ -32,8 +32,8 @@ pub(crate) use slot::key_is_valid;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
 
 use crate::{
-    jsonrpc::Json,
     journal::{Divergence, Journal},
+    jsonrpc::Json,
     limits::Limits,
     seal::ExchangeId,
     time::Timestamp,

@@ -21,7 +21,8 @@ impl Tape {
         let checkpoint = self.checkpoint_open();
         let Some(round) = self.journal.rounds.get(self.segment) else { return Step::Wait(None) };
         let recorded = |asked: &Asked| round.asks.iter().find(|found| found.key == asked.key);
-        let changed = open.iter().any(|asked| recorded(asked).is_some_and(|found| !found.same_question(asked)));
+        let changed =
+            open.iter().any(|asked| recorded(asked).is_some_and(|found| !found.same_question(asked)));
         let short = round.checkpoint && !checkpoint
             || round.asks.iter().any(|asked| !open.iter().any(|found| found.key == asked.key));
         let extra = checkpoint && !round.checkpoint || open.iter().any(|asked| recorded(asked).is_none());
@@ -93,7 +94,8 @@ impl Tape {
     fn record(&mut self, index: usize, answers: &[(Box<str>, Box<str>)]) {
         let Some(round) = self.journal.rounds.get(index) else { return };
         let mut verdicts = Vec::new();
-        for (position, asked) in round.asks.iter().enumerate().filter(|(_, asked)| asked.verdict.stays_open()) {
+        for (position, asked) in round.asks.iter().enumerate().filter(|(_, asked)| asked.verdict.stays_open())
+        {
             let Some((_, text)) = answers.iter().find(|(key, _)| *key == asked.key) else { continue };
             let request = self.request_of(asked);
             // Structure was checked when the request came in; what does not fit here is no answer.
@@ -111,7 +113,8 @@ impl Tape {
 
     fn request_of(&self, asked: &Asked) -> Option<&InputRequest<'static>> {
         let mut slots = self.slots.values();
-        let slot = slots.find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
+        let slot = slots
+            .find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
         slot.and_then(|slot| slot.request.as_ref())
     }
 
@@ -154,7 +157,8 @@ impl Tape {
         // and if it is this one they still answer only what was really asked.
         match &mut self.answers {
             Answers::LastRound(answers) if last => {
-                answers.retain(|(key, _)| open.iter().any(|asked| asked.key == *key && kept(asked).is_some()));
+                answers
+                    .retain(|(key, _)| open.iter().any(|asked| asked.key == *key && kept(asked).is_some()));
             }
             Answers::LastRound(_) => self.answers = Answers::None,
             Answers::None | Answers::Early(_) => {}

@@ -235,7 +235,8 @@ impl Tape {
         let Some(slot) = self.slots.get(&ticket.0) else { return };
         let (Some(round), Some(asked)) = (slot.resolved_by, slot.asked.as_ref()) else { return };
         let recorded = self.journal.rounds.get_mut(round);
-        let recorded = recorded.and_then(|round| round.asks.iter_mut().find(|found| found.same_question(asked)));
+        let recorded =
+            recorded.and_then(|round| round.asks.iter_mut().find(|found| found.same_question(asked)));
         if let Some(recorded) = recorded
             && let Verdict::Answer(text) = &mut recorded.verdict
             && !text.starts_with('k')

@@ -48,8 +48,12 @@ impl Bench {
                     let mut name = String::new();
                     for round in 0..rounds {
                         let key = if round == 0 { "answer".into() } else { format!("answer{round}") };
-                        let given: Elicited<std::collections::BTreeMap<String, String>> = ctx.elicit(&key, &form).await?;
-                        name = given.accepted().and_then(|mut content| content.remove("name")).unwrap_or_default();
+                        let given: Elicited<std::collections::BTreeMap<String, String>> =
+                            ctx.elicit(&key, &form).await?;
+                        name = given
+                            .accepted()
+                            .and_then(|mut content| content.remove("name"))
+                            .unwrap_or_default();
                     }
                     Ok::<_, RpcError>(ToolResult::text(format!("hi {name}")))
                 }
@@ -78,7 +82,9 @@ impl Bench {
         let call = Call::new("tools/call", r#"{"name":"greet","arguments":{"greeting":"hello"}}"#);
         let pending = self.client.start(1.into(), call, self.now, &mut request).expect("a valid call");
         self.serve(&request, number * 2, &mut reply);
-        let Received::InputRequired(mut asked) = pending.receive(&reply, self.now) else { panic!("not asked") };
+        let Received::InputRequired(mut asked) = pending.receive(&reply, self.now) else {
+            panic!("not asked")
+        };
         for round in 0..self.rounds {
             let content = Json::parse(r#"{"name":"Ferris"}"#, &Limits::default()).expect("valid JSON");
             let key = if round == 0 { "answer".into() } else { format!("answer{round}") };
@@ -119,7 +125,9 @@ fn main() {
         // What the last request of an exchange with ten recorded asks costs, without the rest of the exchange.
         ["replay", count] => replay(count.parse().expect("a count")),
         _ => {
-            eprintln!("usage: mrtr-bench time [SUITE] | run SUITE COUNT | replay COUNT    (suites: {SUITES:?})");
+            eprintln!(
+                "usage: mrtr-bench time [SUITE] | run SUITE COUNT | replay COUNT    (suites: {SUITES:?})"
+            );
             std::process::exit(2);
         }
     }

@@ -83,7 +83,12 @@ fn b2_other_answers_are_refused_with_the_one_sentence() {
 #[test]
 fn b2_other_states_are_other_entries() {
     let mut bench = Bench::new(Policy::default());
-    let keys = [key(), Key::new("other", [1; 16], 0), Key::new("billing", [2; 16], 0), Key::new("billing", [1; 16], 1)];
+    let keys = [
+        key(),
+        Key::new("other", [1; 16], 0),
+        Key::new("billing", [2; 16], 0),
+        Key::new("billing", [1; 16], 1),
+    ];
     for key in keys {
         drop(bench.run_of(0.0, Retry::new(key, answers(1), at(600.0))));
     }
@@ -249,7 +254,9 @@ fn b4_four_wait_and_the_fifth_is_told_to_retry() {
 /// B4: the wait ends with the request's deadline, with the policy's, and with the lease, whichever comes first.
 #[test]
 fn b4_a_wait_is_bounded_three_ways() {
-    for (deadline, wait, lease, end) in [(Some(3.0), 9.0, 30.0, 3.0), (None, 9.0, 30.0, 9.0), (None, 60.0, 4.0, 9.0)] {
+    for (deadline, wait, lease, end) in
+        [(Some(3.0), 9.0, 30.0, 3.0), (None, 9.0, 30.0, 9.0), (None, 60.0, 4.0, 9.0)]
+    {
         let mut bench = Bench::new(policy(|policy| {
             policy.wait = Duration::from_secs_f64(wait);
             policy.lease = Duration::from_secs_f64(lease);
@@ -260,7 +267,8 @@ fn b4_a_wait_is_bounded_three_ways() {
         bounded.deadline = deadline.map(at);
         let mut second = bench.claim(bounded);
         let mut now = at(0.0);
-        while let Action::Wait(until) = bench.drive(now.saturating_since(at(0.0)).as_secs_f64(), &mut second) {
+        while let Action::Wait(until) = bench.drive(now.saturating_since(at(0.0)).as_secs_f64(), &mut second)
+        {
             now = until;
         }
         assert_eq!(now, at(end), "lease {lease}, wait {wait}, deadline {deadline:?}");

@@ -324,7 +324,9 @@ fn b6_crashes_and_leases() {
             assert!(seen.replayed > 0 && seen.refusals.contains("Lost"));
         }
         let seen = explore(once, &three(), Budget { jumps: 1, ..CALM });
-        assert!(seen.replayed > 0 && seen.refusals.contains("Lost") && seen.refusals.contains("OtherAnswers"));
+        assert!(
+            seen.replayed > 0 && seen.refusals.contains("Lost") && seen.refusals.contains("OtherAnswers")
+        );
     }
 }
 

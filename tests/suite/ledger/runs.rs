@@ -214,7 +214,9 @@ fn b6_an_overtaken_run_sends_the_reply_that_counts() {
         let mut slow = bench.run(0.0);
         let _second = bench.run_of(35.0, mrtr_core::ledger::Retry::new(key(), answers(which), at(600.0)));
         slow.finish(own, &TestVault);
-        assert!(matches!(bench.drive_run(36.0, &mut slow), RunAction::End(End::Refuse(found)) if found == refusal));
+        assert!(
+            matches!(bench.drive_run(36.0, &mut slow), RunAction::End(End::Refuse(found)) if found == refusal)
+        );
     }
 }
 

@@ -1,0 +1,48 @@
+//! What an exchange costs, piece by piece. `tests/run bench` measures each case and holds instructions and
+//! allocations against `tests/bench/baseline.json`.
+
+use core::hint::black_box;
+use std::process::ExitCode;
+
+use allocation_counter::measure;
+use mrtr_core::{Limits, jsonrpc::admit};
+use mrtr_tests::bench::{self, Case};
+
+fn main() -> ExitCode {
+    bench::main(cases(), |run| {
+        let info = measure(run);
+        (info.count_total, info.bytes_total)
+    })
+}
+
+fn cases() -> Vec<Case> {
+    let call = retry(1);
+    let long = retry(64);
+    vec![
+        Case::new("admit/retry", move || {
+            black_box(admit(black_box(call.as_bytes()), &Limits::default()).expect("a good message"));
+        }),
+        Case::new("admit/retry-64-answers", move || {
+            black_box(admit(black_box(long.as_bytes()), &Limits::default()).expect("a good message"));
+        }),
+    ]
+}
+
+/// A retry as it arrives: answers, a state of usual size, the metadata of a modern request.
+fn retry(answers: usize) -> String {
+    let answers: Vec<String> = (0..answers)
+        .map(|n| {
+            format!(r#""question_{n}":{{"action":"accept","content":{{"name":"Ada Lovelace","age":36}}}}"#)
+        })
+        .collect();
+    format!(
+        concat!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"book","arguments":{{"city":"Lisbon","#,
+            r#""nights":3,"budget":450.5}},"inputResponses":{{{answers}}},"requestState":"{state}","_meta":{{"#,
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"#,
+            r#""bench","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{}}}}}}}}}}"#
+        ),
+        answers = answers.join(","),
+        state = "A".repeat(400),
+    )
+}
