@@ -6,6 +6,7 @@
 
 mod client;
 mod format;
+mod parties;
 mod pattern;
 mod proof;
 mod server;

@@ -1,14 +1,11 @@
 //! Which answers a retry brings: the digest that tells two retries with one state apart (B2).
 
-use alloc::{collections::BTreeSet, string::String, vec::Vec};
+use alloc::{collections::BTreeSet, string::String};
 use core::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    error::RpcError,
-    jsonrpc::{Json, JsonKind},
-};
+use crate::{digest::structural, error::RpcError, jsonrpc::Json};
 
 /// The digest of the effective answers of one retry; see [`effective_digest`].
 ///
@@ -77,7 +74,7 @@ pub fn effective_digest<'k, 'a>(
         match answer(key) {
             None => hash.update([0]),
             Some(value) => {
-                let digest = structural(value).ok_or_else(|| Undigestible { key: key.into() })?;
+                let digest = structural(value).map_err(|_| Undigestible { key: key.into() })?;
                 hash.update([1]);
                 hash.update(digest);
             }
@@ -89,42 +86,4 @@ pub fn effective_digest<'k, 'a>(
 /// A length as 8 bytes, big-endian.
 fn length(length: usize) -> [u8; 8] {
     u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes()
-}
-
-/// The seam to the crate's structural digest: the only place here that looks inside an answer.
-///
-/// Members are sorted by decoded name, strings are decoded, numbers count by their text.
-fn structural(value: Json<'_>) -> Option<[u8; 32]> {
-    nested(value, 128)
-}
-
-fn nested(value: Json<'_>, depth: usize) -> Option<[u8; 32]> {
-    let mut hash = Sha256::new();
-    match value.kind() {
-        JsonKind::Null | JsonKind::Bool | JsonKind::Number => {
-            hash.update(b"#");
-            hash.update(value.as_str().as_bytes());
-        }
-        JsonKind::String => {
-            hash.update(b"\"");
-            hash.update(value.as_string()?.as_bytes());
-        }
-        JsonKind::Array => {
-            hash.update(b"[");
-            for item in value.items()? {
-                hash.update(nested(item, depth.checked_sub(1)?)?);
-            }
-        }
-        JsonKind::Object => {
-            let mut members: Vec<_> = value.members()?.collect();
-            members.sort_by(|(one, _), (other, _)| one.as_bytes().cmp(other.as_bytes()));
-            hash.update(b"{");
-            for (name, value) in members {
-                hash.update(length(name.len()));
-                hash.update(name.as_bytes());
-                hash.update(nested(value, depth.checked_sub(1)?)?);
-            }
-        }
-    }
-    Some(hash.finalize().into())
 }
