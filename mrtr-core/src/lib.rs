@@ -6,6 +6,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod digest;
 pub mod jsonrpc;
 pub mod wire;
 

@@ -1,1 +1,4 @@
 //! One test binary for everything that goes through the public API: one link, many modules.
+
+mod digest;
+mod json_tree;

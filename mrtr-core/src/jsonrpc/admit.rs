@@ -3,7 +3,7 @@
 //! Checks size and UTF-8, has `check` go over the text, and sorts the message into its kind. What it allocates
 //! does not grow with the length of any string but the id's, which is kept to be echoed.
 
-use super::{Json, JsonKind, Message, Notification, Request, RequestId, Response, check, lex, message};
+use super::{Json, JsonKind, Message, Notification, Request, RequestId, Response, check, lex, message, text};
 use crate::{
     error::{ErrorCode, RpcError},
     limits::Limits,
@@ -112,22 +112,21 @@ pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refuse
         return Err(Outline::default().refuse(reason));
     }
     let text = core::str::from_utf8(input).map_err(|_| Outline::default().refuse(Refusal::NotUtf8))?;
-    match check::check_value(text, limits) {
-        Ok(value) => sort(value),
+    let mut outline = Outline::default();
+    match check::check_members(text, limits, |name, member| outline.add(name, member)) {
+        Ok(value) => sort(value, &outline),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
         ) => {
             // The rest of the text is not checked and need not be JSON: only the outline is taken from it.
-            let at = lex::skip_space(text.as_bytes(), 0);
-            Err(Outline::read(Json::trusted(text.get(at..).unwrap_or(""))).refuse(reason))
+            Err(Outline::read(text).refuse(reason))
         }
         Err(reason) => Err(Outline::default().refuse(reason)),
     }
 }
 
 /// Sorts a checked value into its kind of message.
-fn sort(value: Json<'_>) -> Result<Message<'_>, Refused> {
-    let outline = Outline::read(value);
+fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));
     match value.kind() {
         JsonKind::Object => {}
@@ -182,8 +181,8 @@ fn sort(value: Json<'_>) -> Result<Message<'_>, Refused> {
 struct Outline<'a> {
     version: Option<Json<'a>>,
     id: Option<Json<'a>>,
-    /// More than one `id`: neither is the message's.
-    ids: bool,
+    /// One of them stood twice: then which id is the message's is not known.
+    twice: bool,
     method: Option<Json<'a>>,
     params: Option<Json<'a>>,
     result: Option<Json<'a>>,
@@ -191,30 +190,48 @@ struct Outline<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Reads the members of an object once. The text may be unchecked; then so are the members.
-    fn read(value: Json<'a>) -> Self {
+    /// Reads the members of the object that begins `text`. The text is not checked; so the members need not be
+    /// JSON either.
+    fn read(text: &'a str) -> Self {
         let mut outline = Self::default();
-        for (name, member) in value.members().into_iter().flatten() {
-            match &*name {
-                "jsonrpc" => outline.version = Some(member),
-                "id" => {
-                    outline.ids |= outline.id.is_some();
-                    outline.id = Some(member);
-                }
-                "method" => outline.method = Some(member),
-                "params" => outline.params = Some(member),
-                "result" => outline.result = Some(member),
-                "error" => outline.error = Some(member),
-                _ => {}
-            }
+        let bytes = text.as_bytes();
+        let mut at = lex::skip_space(bytes, 0);
+        if bytes.get(at) != Some(&b'{') {
+            return outline;
         }
-        outline
+        loop {
+            // From the bracket or the comma to the name.
+            let name = lex::skip_space(bytes, at + 1);
+            if bytes.get(name) != Some(&b'"') {
+                return outline;
+            }
+            let name_end = lex::skip_string(bytes, name);
+            let colon = lex::skip_space(bytes, name_end);
+            let start = lex::skip_space(bytes, colon + 1);
+            let end = lex::skip_value(bytes, start);
+            let name = text.get(name..name_end).unwrap_or("");
+            outline.add(name, Json::trusted(text.get(start..end).unwrap_or("")));
+            at = lex::skip_space(bytes, end);
+        }
+    }
+
+    fn add(&mut self, name: &str, member: Json<'a>) {
+        let place = match text::decode(name).as_deref() {
+            Ok("jsonrpc") => &mut self.version,
+            Ok("id") => &mut self.id,
+            Ok("method") => &mut self.method,
+            Ok("params") => &mut self.params,
+            Ok("result") => &mut self.result,
+            Ok("error") => &mut self.error,
+            Ok(_) | Err(text::LoneSurrogate) => return,
+        };
+        self.twice |= place.replace(member).is_some();
     }
 
     /// The refusal of this message. A message with a method is a request or a notification, whatever else it
     /// has; one with a result or an error is a response; of anything else a server says what it thinks.
     fn refuse(&self, reason: Refusal) -> Refused {
-        let id = self.id.filter(|_| !self.ids).and_then(RequestId::from_json);
+        let id = self.id.filter(|_| !self.twice).and_then(RequestId::from_json);
         let response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let notification =
             self.id.is_none() && self.method.is_some_and(|method| method.kind() == JsonKind::String);

@@ -5,15 +5,27 @@
 
 use alloc::vec::Vec;
 
-use super::{Json, Refusal, lex, text};
+use super::{Json, Refusal, lex, names};
 use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
 pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>, Refusal> {
+    check_members(text, limits, |_, _| {})
+}
+
+/// Does the same, and if the value is an object calls `member` with each of its members, in their order: the
+/// name as a token, quotes included, and the value. What was seen counts only if the whole is good.
+pub(super) fn check_members<'a>(
+    text: &'a str,
+    limits: &Limits,
+    mut member: impl FnMut(&'a str, Json<'a>),
+) -> Result<Json<'a>, Refusal> {
     let bytes = text.as_bytes();
     let mut frames: Vec<Frame> = Vec::with_capacity(16);
     let mut names = Names { text, places: Vec::with_capacity(32) };
     let mut nodes = 0usize;
+    // The name of the member at the top that is being read, and where its value begins.
+    let (mut top_name, mut top_value) = (None, 0);
     let start = lex::skip_space(bytes, 0);
     let mut at = start;
     let mut expect = Expect::Value;
@@ -22,12 +34,19 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
         let Some(&byte) = bytes.get(at) else { return Err(Refusal::Syntax { at }) };
         match (expect, byte) {
             (Expect::Name | Expect::NameOrEnd, b'"') => {
-                names.places.push(at);
-                at = lex::skip_space(bytes, check_string(bytes, at)?);
-                if bytes.get(at) != Some(&b':') {
-                    return Err(Refusal::Syntax { at });
+                let (end, plain) = check_string(bytes, at)?;
+                if let Some(Frame::Object(object)) = frames.last_mut() {
+                    object.seen.add(bytes, at, end, plain);
                 }
-                at += 1;
+                names.places.push(at);
+                let colon = lex::skip_space(bytes, end);
+                if bytes.get(colon) != Some(&b':') {
+                    return Err(Refusal::Syntax { at: colon });
+                }
+                if frames.len() == 1 {
+                    (top_name, top_value) = (text.get(at..end), lex::skip_space(bytes, colon + 1));
+                }
+                at = colon + 1;
                 expect = Expect::Value;
                 continue;
             }
@@ -35,7 +54,7 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
             | (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => {
                 match (frames.pop(), byte) {
                     (Some(Frame::Array), b']') => {}
-                    (Some(Frame::Object { names_from }), b'}') => names.close(names_from)?,
+                    (Some(Frame::Object(object)), b'}') => names.close(object)?,
                     _ => return Err(Refusal::Syntax { at }),
                 }
                 at += 1;
@@ -43,7 +62,7 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
             }
             (Expect::CommaOrEnd, b',') => {
                 expect = match frames.last() {
-                    Some(Frame::Object { .. }) => Expect::Name,
+                    Some(Frame::Object(_)) => Expect::Name,
                     Some(Frame::Array) => Expect::Value,
                     None => return Err(Refusal::Syntax { at }),
                 };
@@ -63,7 +82,10 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
                         return Err(Refusal::TooDeep { limit: limits.depth });
                     }
                     if byte == b'{' {
-                        frames.push(Frame::Object { names_from: names.places.len() });
+                        frames.push(Frame::Object(Object {
+                            names_from: names.places.len(),
+                            seen: Seen::default(),
+                        }));
                         expect = Expect::NameOrEnd;
                     } else {
                         frames.push(Frame::Array);
@@ -75,6 +97,11 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
             }
             (Expect::Name | Expect::NameOrEnd | Expect::CommaOrEnd, _) => {
                 return Err(Refusal::Syntax { at });
+            }
+        }
+        if frames.len() == 1 {
+            if let Some(name) = top_name.take() {
+                member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
             }
         }
         if frames.is_empty() {
@@ -102,11 +129,50 @@ enum Expect {
     CommaOrEnd,
 }
 
-/// A container that is still open: an array, or an object with the index of its first name.
+/// A container that is still open.
 #[derive(Clone, Copy)]
 enum Frame {
     Array,
-    Object { names_from: usize },
+    Object(Object),
+}
+
+/// An object that is still open.
+#[derive(Clone, Copy)]
+struct Object {
+    /// The index of its first name.
+    names_from: usize,
+    seen: Seen,
+}
+
+/// Whether the names so far may contain one twice: a set of 64 buckets, and a doubt once a bucket is hit again.
+/// Most objects have few names, and no doubt saves comparing them.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    buckets: u64,
+    doubt: bool,
+}
+
+impl Seen {
+    /// Adds the name whose quotes are at `at` and just before `end`; `plain` if it has no escapes.
+    #[inline]
+    fn add(&mut self, bytes: &[u8], at: usize, end: usize, plain: Plain) {
+        let length = end - at - 2;
+        // The last eight bytes, or, if there are fewer, those with what stands before them shifted away.
+        let tail = bytes.get(end.saturating_sub(9)..end - 1).and_then(|tail| tail.first_chunk::<8>());
+        let (Plain::Yes, Some(tail)) = (plain, tail) else {
+            self.doubt = true;
+            return;
+        };
+        let mut tail = u64::from_le_bytes(*tail);
+        if length < 8 {
+            // By at most 64 bits, in two halves because 64 at once is no shift.
+            tail = (tail >> (4 * (8 - length))) >> (4 * (8 - length));
+        }
+        let mixed = (tail ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bucket = 1 << (mixed >> 58);
+        self.doubt |= self.buckets & bucket != 0;
+        self.buckets |= bucket;
+    }
 }
 
 /// Where the names of all open objects stand, one object after another; an object's own are at the end when
@@ -117,22 +183,15 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// Closes the object whose names begin at the index `from`, unless two of them are the same.
-    fn close(&mut self, from: usize) -> Result<(), Refusal> {
-        let own = self.places.get_mut(from..).unwrap_or_default();
-        let twice = |a: usize, b: usize| text::compare(self.text, a, b).is_eq();
-        let second = match *own {
-            [] | [_] => None,
-            [a, b] => twice(a, b).then_some(b),
-            _ => {
-                own.sort_unstable_by(|&a, &b| text::compare(self.text, a, b).then(a.cmp(&b)));
-                own.windows(2).find_map(|pair| match *pair {
-                    [a, b] if twice(a, b) => Some(b),
-                    _ => None,
-                })
-            }
+    /// Closes an object, unless two of its names are the same.
+    fn close(&mut self, object: Object) -> Result<(), Refusal> {
+        let second = if object.seen.doubt {
+            let own = self.places.get_mut(object.names_from..).unwrap_or_default();
+            names::sort(self.text, own, |&at| at)
+        } else {
+            None
         };
-        self.places.truncate(from);
+        self.places.truncate(object.names_from);
         second.map_or(Ok(()), |at| Err(Refusal::DuplicateName { at }))
     }
 }
@@ -140,7 +199,7 @@ impl Names<'_> {
 /// The end of a value that is neither array nor object and begins with `byte` at `at`.
 fn check_scalar(bytes: &[u8], at: usize, byte: u8) -> Result<usize, Refusal> {
     match byte {
-        b'"' => check_string(bytes, at),
+        b'"' => check_string(bytes, at).map(|(end, _)| end),
         b't' => check_word(bytes, at, b"true"),
         b'f' => check_word(bytes, at, b"false"),
         b'n' => check_word(bytes, at, b"null"),
@@ -149,13 +208,25 @@ fn check_scalar(bytes: &[u8], at: usize, byte: u8) -> Result<usize, Refusal> {
     }
 }
 
+/// Whether a string stands for itself: has no escapes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    Yes,
+    No,
+}
+
 /// The end of a string token that begins at `at`.
-fn check_string(bytes: &[u8], at: usize) -> Result<usize, Refusal> {
-    let mut at = at + 1;
+#[inline]
+fn check_string(bytes: &[u8], at: usize) -> Result<(usize, Plain), Refusal> {
+    let end = lex::skip_plain(bytes, at + 1);
+    if bytes.get(end) == Some(&b'"') { Ok((end + 1, Plain::Yes)) } else { check_escapes(bytes, end) }
+}
+
+/// The end of a string of which all before `at` is good.
+fn check_escapes(bytes: &[u8], mut at: usize) -> Result<(usize, Plain), Refusal> {
     loop {
-        at = lex::skip_plain(bytes, at);
         match bytes.get(at) {
-            Some(b'"') => return Ok(at + 1),
+            Some(b'"') => return Ok((at + 1, Plain::No)),
             Some(b'\\') => match bytes.get(at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
                 Some(b'u') => {
@@ -169,6 +240,7 @@ fn check_string(bytes: &[u8], at: usize) -> Result<usize, Refusal> {
             },
             Some(_) | None => return Err(Refusal::Syntax { at }),
         }
+        at = lex::skip_plain(bytes, at);
     }
 }
 

@@ -119,7 +119,13 @@ impl<'a> Json<'a> {
     /// The member called `name` of an object. `null` is `Some`: absent and null are different facts.
     #[must_use]
     pub fn get(self, name: &str) -> Option<Self> {
-        self.members()?.find(|(found, _)| found == name).map(|(_, value)| value)
+        let mut members = self.members()?;
+        loop {
+            let (at, _, value) = members.step()?;
+            if text::is(self.0, at, name) {
+                return Some(value);
+            }
+        }
     }
 
     /// Decodes into a type of your own.
@@ -145,26 +151,33 @@ pub struct Members<'a> {
     at: usize,
 }
 
+impl<'a> Members<'a> {
+    /// The next member: where its name opens, where it ends, and the value.
+    fn step(&mut self) -> Option<(usize, usize, Json<'a>)> {
+        let bytes = self.text.as_bytes();
+        self.at = lex::skip_space(bytes, self.at);
+        if bytes.get(self.at) == Some(&b',') {
+            self.at = lex::skip_space(bytes, self.at + 1);
+        }
+        let name = self.at;
+        if bytes.get(name) != Some(&b'"') {
+            return None;
+        }
+        let name_end = lex::skip_string(bytes, name);
+        let colon = lex::skip_space(bytes, name_end);
+        let start = lex::skip_space(bytes, colon + 1);
+        self.at = lex::skip_value(bytes, start);
+        Some((name, name_end, Json(self.text.get(start..self.at)?)))
+    }
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bytes = self.text.as_bytes();
         loop {
-            self.at = lex::skip_space(bytes, self.at);
-            if bytes.get(self.at) == Some(&b',') {
-                self.at = lex::skip_space(bytes, self.at + 1);
-            }
-            if bytes.get(self.at) != Some(&b'"') {
-                return None;
-            }
-            let name_end = lex::skip_string(bytes, self.at);
-            let name = text::decode(self.text.get(self.at..name_end)?);
-            let colon = lex::skip_space(bytes, name_end);
-            let start = lex::skip_space(bytes, colon + 1);
-            self.at = lex::skip_value(bytes, start);
-            let value = Json(self.text.get(start..self.at)?);
-            if let Ok(name) = name {
+            let (name, name_end, value) = self.step()?;
+            if let Ok(name) = text::decode(self.text.get(name..name_end)?) {
                 return Some((name, value));
             }
         }

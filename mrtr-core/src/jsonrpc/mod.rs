@@ -6,6 +6,7 @@
 //! | `check` | the bounded pass: grammar, depth, nodes, duplicate names |
 //! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
 //! | `text` | what string tokens say |
+//! | `names` | sorting the names of an object |
 //! | `json` | [`Json`], a slice of text known to be one JSON value, read lazily |
 //! | `id` | [`RequestId`] |
 //! | `message` | [`Message`] and its three kinds |
@@ -17,6 +18,7 @@ mod id;
 mod json;
 pub(crate) mod lex;
 mod message;
+pub(crate) mod names;
 pub(crate) mod text;
 pub(crate) mod write;
 

@@ -1,7 +1,7 @@
 //! What a string token says: escapes decoded, and two tokens compared without decoding them into memory.
 
 use alloc::{borrow::Cow, string::String};
-use core::{cmp::Ordering, str::Chars};
+use core::cmp::Ordering;
 
 use super::lex;
 
@@ -104,59 +104,69 @@ fn hex4(text: &str) -> Option<(u32, &str)> {
     Some((value, rest))
 }
 
+/// The code point at `at` inside a string, a boundary of characters and escapes, and where the next one
+/// stands; `None` at the closing quote. Lone surrogates are code points here.
+#[inline]
+pub(crate) fn point(text: &str, at: usize) -> Option<(u32, usize)> {
+    match text.as_bytes().get(at) {
+        None | Some(b'"') => None,
+        Some(b'\\') => {
+            let (point, rest) = unescape(text.get(at + 1..)?);
+            Some((point, text.len() - rest.len()))
+        }
+        Some(&byte @ ..0x80) => Some((byte.into(), at + 1)),
+        Some(0x80..) => {
+            let character = text.get(at..)?.chars().next()?;
+            Some((character.into(), at + character.len_utf8()))
+        }
+    }
+}
+
 /// Orders two strings of `text`, given where they open, by what they decode to: by code point, which for text
-/// is the order of its UTF-8 bytes. Lone surrogates are code points here, equal only to themselves.
+/// is the order of its UTF-8 bytes. Lone surrogates are equal only to themselves.
 ///
 /// Allocates nothing and looks no further than the first difference.
 pub(crate) fn compare(text: &str, left: usize, right: usize) -> Ordering {
     let bytes = text.as_bytes();
-    let (left, right) = (left + 1, right + 1);
-    let pairs = bytes.get(left..).unwrap_or_default().iter().zip(bytes.get(right..).unwrap_or_default());
-    for (same, (&a, &b)) in pairs.enumerate() {
+    let (mut left, mut right) = (left + 1, right + 1);
+    loop {
+        let (Some(&a), Some(&b)) = (bytes.get(left), bytes.get(right)) else { return Ordering::Equal };
         if a == b'\\' || b == b'\\' {
             // Both sides are equal up to here and one goes on with ASCII: a boundary of characters in both.
-            return points(text, left + same).cmp(points(text, right + same));
+            match (point(text, left), point(text, right)) {
+                (Some((a, after_left)), Some((b, after_right))) if a == b => {
+                    (left, right) = (after_left, after_right);
+                }
+                (a, b) => return a.cmp(&b),
+            }
+            continue;
         }
         match (a, b) {
             (b'"', b'"') => return Ordering::Equal,
             (b'"', _) => return Ordering::Less,
             (_, b'"') => return Ordering::Greater,
             _ if a != b => return a.cmp(&b),
-            _ => {}
+            _ => (left, right) = (left + 1, right + 1),
         }
     }
-    Ordering::Equal
 }
 
 /// Whether the string that opens at `at` decodes to `name`.
 pub(crate) fn is(text: &str, at: usize, name: &str) -> bool {
-    points(text, at + 1).eq(name.chars().map(u32::from))
-}
-
-/// The code points of a string of `text` from `from`, a boundary inside it, to its closing quote.
-fn points(text: &str, from: usize) -> Points<'_> {
-    Points { run: "".chars(), rest: pieces(rest(text, from)) }
-}
-
-struct Points<'a> {
-    run: Chars<'a>,
-    rest: Pieces<'a>,
-}
-
-impl Iterator for Points<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        loop {
-            if let Some(character) = self.run.next() {
-                return Some(character.into());
-            }
-            match self.rest.next()? {
-                Piece::Run(run) => self.run = run.chars(),
-                Piece::Point(point) => return Some(point),
-            }
+    let from = at + 1;
+    let end = from + name.len();
+    if text.get(from..end) == Some(name) && !name.contains('\\') {
+        // Escapes may follow, but none that stand for nothing.
+        return text.as_bytes().get(end) == Some(&b'"');
+    }
+    let mut at = from;
+    for character in name.chars() {
+        match point(text, at) {
+            Some((point, after)) if point == u32::from(character) => at = after,
+            _ => return false,
         }
     }
+    point(text, at).is_none()
 }
 
 #[cfg(test)]
@@ -246,7 +256,8 @@ mod tests {
     #[test]
     fn broken_tokens_do_not_panic() {
         for text in ["\"", "\"\\", "\"\\u", "\"\\u12", "\"\\ud83d\\u", "\"é\\", "", "\"\\é\"", "x"] {
-            let _ = (decode(text), inside(text, 0).len(), compare(text, 0, 0), is(text, 0, "a"));
+            let _ =
+                (decode(text), inside(text, 0).len(), compare(text, 0, 0), is(text, 0, "a"), point(text, 1));
         }
     }
 }
