@@ -2,3 +2,4 @@
 
 mod digest;
 mod json_tree;
+mod jsonrpc;
