@@ -99,10 +99,10 @@ pub(super) fn check_members<'a>(
                 return Err(Refusal::Syntax { at });
             }
         }
-        if frames.len() == 1 {
-            if let Some(name) = top_name.take() {
-                member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
-            }
+        if frames.len() == 1
+            && let Some(name) = top_name.take()
+        {
+            member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
         }
         if frames.is_empty() {
             let rest = lex::skip_space(bytes, at);

@@ -1,6 +1,6 @@
 //! Sorting the names of an object by what they decode to, at a cost that no choice of names drives up.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 use super::text;
 
@@ -57,10 +57,9 @@ fn sort_many<T: Copy>(text: &str, items: &mut [T], name: impl Fn(&T) -> usize) -
         items.iter().map(|item| Key { word: 0, at: name(item) + 1, item: *item }).collect();
     let mut second = None;
     // Ranges of keys that are equal so far.
-    let mut ties = vec![0..keys.len()];
-    while let Some(tie) = ties.pop() {
-        let from = tie.start;
-        let tied = keys.get_mut(tie).unwrap_or_default();
+    let mut ties = Vec::from([(0, keys.len())]);
+    while let Some((from, to)) = ties.pop() {
+        let tied = keys.get_mut(from..to).unwrap_or_default();
         for key in &mut *tied {
             key.advance(text);
         }
@@ -72,7 +71,7 @@ fn sort_many<T: Copy>(text: &str, items: &mut [T], name: impl Fn(&T) -> usize) -
                 if other.ended() {
                     second = second.or(Some(name(&other.item)));
                 } else {
-                    ties.push(start..end);
+                    ties.push((start, end));
                 }
             }
             start = end;

@@ -7,7 +7,7 @@ use mrtr_core::{
     jsonrpc::{Json, JsonKind, Message, Refusal, RequestId, admit},
 };
 use proptest::prelude::*;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::wide;
 use crate::json_tree::{Choices, Decimal, Tree, choices, decimal, tree};
@@ -233,5 +233,13 @@ fn values_decode_into_types() {
     let expected = Arguments { to: "é".into(), amount: 0.1, count: u64::MAX, note: None };
     assert_eq!(value.decode::<Arguments<'_>>().unwrap(), expected);
     assert!(value.decode::<Vec<u8>>().is_err());
-    let _ = IgnoredAny::deserialize(&mut serde_json::Deserializer::from_str("1"));
+}
+
+/// Without this the feature could fall out of use and nobody would see it.
+#[cfg(feature = "hostile-serde-json")]
+#[test]
+fn the_hostile_features_are_on() {
+    let text = r#"{"b":1e+400,"a":0.1000}"#;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(text).unwrap().to_string(), text);
+    serde_json::Deserializer::from_str(text).disable_recursion_limit();
 }
