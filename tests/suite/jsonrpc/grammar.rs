@@ -255,6 +255,11 @@ fn g_38_no_object_has_a_name_twice() {
     ] {
         assert!(admit(with(once).as_bytes(), &Limits::default()).is_ok(), "{once}");
     }
+    for known in ["method", "params", "jsonrpc", "m\\u0065thod"] {
+        let refused = refused(&format!(r#"{{"id":1,"{known}":{{}},"{known}":1}}"#));
+        assert!(matches!(refused.reason, Refusal::DuplicateName { .. }));
+        assert_eq!(refused.id, Some(RequestId::from(1)), "{known}");
+    }
     // Which of the two ids would it be?
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1,"method":"m","id":2}"#).id, None);
     assert_eq!(refused(r#"{"jsonrpc":"2.0","id":1,"method":"m","\u0069d":1}"#).id, None);

@@ -79,6 +79,8 @@ fn r_003_an_id_in_unchecked_text_must_be_json() {
         assert_eq!(refused.reason, Refusal::TooDeep { limit: 64 }, "{text}");
         assert_eq!(refused.id, None, "{text}");
     }
+    let text = format!(r#"{{"method":"m","params":{deep}{}}}"id":7"#, "]".repeat(65));
+    assert_eq!(refused(&text).id, None, "what follows the object is not in it");
     let text = format!(r#"{{"method":"m","params":{deep}{},"id":7 and then no JSON"#, "]".repeat(65));
     assert_eq!(refused(&text).id, Some(RequestId::from(7)));
 }
