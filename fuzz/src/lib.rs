@@ -1,5 +1,7 @@
 //! What the targets share: limits, and a second reading of JSON to compare with.
 
+pub mod server;
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use mrtr_core::{
@@ -107,4 +109,12 @@ fn decimal(text: &str) -> Option<String> {
         return Some("0".into());
     }
     Some(format!("{}{digits}e{exponent}", if negative { "-" } else { "" }))
+}
+
+/// The bytes that hexadecimal digits stand for; anything else is left out.
+#[must_use]
+pub fn unhex(text: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> =
+        text.iter().filter_map(|&byte| char::from(byte).to_digit(16)?.try_into().ok()).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

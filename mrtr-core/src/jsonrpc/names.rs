@@ -92,11 +92,12 @@ mod tests {
     /// Names that share beginnings and are spelled differently, few and many, against a plain sort.
     #[test]
     fn many_names_are_sorted_as_few_are() {
-        let spell = |n: usize| match n % 5 {
+        let spell = |n: usize| match n % 6 {
             0 => format!("aaaa{}", n * 7919 % 1000),
             1 => format!("a\\u0061aa{}", n * 7919 % 1000),
             2 => format!("aaaa\\ud83d\\ude00{}\\\"", n % 13 * 1000 + n),
             3 => format!("aaaa😀{}\\ud800", n),
+            4 => format!("b{}", "\\u0000".repeat(n / 6)),
             _ => "a".repeat(n),
         };
         for count in [0, 1, 2, FEW, FEW + 1, 200] {
