@@ -133,9 +133,12 @@ impl Claim {
                 self.state = State::Out(step, sent);
                 Action::Idle
             }
-            State::End(End::Run(held)) if now >= held.lease_until => self.command(Step::Take(Some(held)), now),
+            State::End(End::Run(held)) if now >= held.lease_until => {
+                self.command(Step::Take(Some(held)), now)
+            }
             State::End(End::Run(held)) => {
-                let run = Run::covered(self.retry.clone(), self.policy, self.owner, held, self.entropy.take());
+                let run =
+                    Run::covered(self.retry.clone(), self.policy, self.owner, held, self.entropy.take());
                 Action::Run(Box::new(run))
             }
             State::End(End::Uncovered) => {
@@ -158,8 +161,8 @@ impl Claim {
     pub fn handle_store(&mut self, now: Timestamp, event: StoreEvent, vault: &dyn Vault) {
         let (step, sent) = match core::mem::replace(&mut self.state, State::Over) {
             State::Out(step, sent) => (step, sent),
-            other => {
-                self.state = other;
+            state @ (State::Ready(..) | State::End(_) | State::Over) => {
+                self.state = state;
                 return;
             }
         };
@@ -304,7 +307,11 @@ impl Claim {
     fn decide(&mut self, current: Option<&[u8]>, now: Timestamp, vault: &dyn Vault) -> State {
         let standing = judge(current, &self.retry, &self.owner, &self.policy, now);
         if let Standing::Mine(held) = standing {
-            return if held.phase == Phase::Running { self.taken(held, now) } else { refuse(Refusal::Unreadable) };
+            return if held.phase == Phase::Running {
+                self.taken(held, now)
+            } else {
+                refuse(Refusal::Unreadable)
+            };
         }
         self.maybe_taken = false;
         if self.cancelled {
@@ -398,9 +405,6 @@ impl fmt::Debug for Claim {
             State::End(_) => "ending",
             State::Over => "over",
         };
-        f.debug_struct("Claim")
-            .field("key", &self.retry.key)
-            .field("state", &state)
-            .finish_non_exhaustive()
+        f.debug_struct("Claim").field("key", &self.retry.key).field("state", &state).finish_non_exhaustive()
     }
 }

@@ -75,10 +75,11 @@ impl Memory {
         }
         let old = current.map(|bytes| reply_bytes(bytes.len()));
         if let Some(new) = new {
-            let replies = self.replies.saturating_sub(old.unwrap_or(0)).saturating_add(reply_bytes(new.len()));
+            let replies =
+                self.replies.saturating_sub(old.unwrap_or(0)).saturating_add(reply_bytes(new.len()));
             let no_entry = old.is_none() && self.entries.len() >= self.limits.entries;
-            // What does not grow is never refused: a run can always end.
-            let no_bytes = replies > self.limits.reply_bytes && replies > self.replies;
+            // An end without its reply is small, so a run can always end.
+            let no_bytes = replies > self.limits.reply_bytes;
             if no_entry || no_bytes {
                 return StoreEvent::Full;
             }

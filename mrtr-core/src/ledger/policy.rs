@@ -11,7 +11,9 @@ pub enum Once {
     /// It may be used again once the lease has run out: the handler can start more than once, its commits
     /// cannot. The default.
     AtLeastOnce,
-    /// It is lost: the handler starts at most once, and after a crash nobody learns how far it came.
+    /// It is lost: the handler starts at most once, and after a crash nobody learns how far it came. That holds
+    /// for a handler that is cancelled with its connection too (B5); let it run to its end instead, and the next
+    /// copy gets its reply.
     AtMostOnce,
 }
 

@@ -40,9 +40,7 @@ impl Refusal {
     #[must_use]
     pub fn to_error(self) -> RpcError {
         match self {
-            Self::OtherAnswers | Self::Expired => {
-                RpcError::invalid_params("Invalid or expired requestState")
-            }
+            Self::OtherAnswers | Self::Expired => RpcError::invalid_params("Invalid or expired requestState"),
             Self::Busy => RpcError::internal("This request is still being carried out")
                 .with_raw_data("{\"retry\":true}".into()),
             Self::Lost => {

@@ -74,12 +74,7 @@ impl StoredReply {
     }
 
     /// Opens what [`seal`] sealed for the same key and digest.
-    pub(super) fn open(
-        vault: &dyn Vault,
-        key: &Key,
-        digest: &AnswersDigest,
-        sealed: &[u8],
-    ) -> Option<Self> {
+    pub(super) fn open(vault: &dyn Vault, key: &Key, digest: &AnswersDigest, sealed: &[u8]) -> Option<Self> {
         let plaintext = vault.open(sealed)?;
         let (bound, rest) = plaintext.split_first_chunk::<32>()?;
         if *bound != binding(key, digest) {

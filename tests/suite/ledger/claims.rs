@@ -83,7 +83,12 @@ fn b2_other_answers_are_refused_with_the_one_sentence() {
 #[test]
 fn b2_other_states_are_other_entries() {
     let mut bench = Bench::new(Policy::default());
-    let keys = [key(), Key::new("other", [1; 16], 0), Key::new("billing", [2; 16], 0), Key::new("billing", [1; 16], 1)];
+    let keys = [
+        key(),
+        Key::new("other", [1; 16], 0),
+        Key::new("billing", [2; 16], 0),
+        Key::new("billing", [1; 16], 1),
+    ];
     for key in keys {
         drop(bench.run_of(0.0, Retry::new(key, answers(1), at(600.0))));
     }
@@ -249,7 +254,9 @@ fn b4_four_wait_and_the_fifth_is_told_to_retry() {
 /// B4: the wait ends with the request's deadline, with the policy's, and with the lease, whichever comes first.
 #[test]
 fn b4_a_wait_is_bounded_three_ways() {
-    for (deadline, wait, lease, end) in [(Some(3.0), 9.0, 30.0, 3.0), (None, 9.0, 30.0, 9.0), (None, 60.0, 4.0, 9.0)] {
+    for (deadline, wait, lease, end) in
+        [(Some(3.0), 9.0, 30.0, 3.0), (None, 9.0, 30.0, 9.0), (None, 60.0, 4.0, 9.0)]
+    {
         let mut bench = Bench::new(policy(|policy| {
             policy.wait = Duration::from_secs_f64(wait);
             policy.lease = Duration::from_secs_f64(lease);
@@ -260,7 +267,8 @@ fn b4_a_wait_is_bounded_three_ways() {
         bounded.deadline = deadline.map(at);
         let mut second = bench.claim(bounded);
         let mut now = at(0.0);
-        while let Action::Wait(until) = bench.drive(now.saturating_since(at(0.0)).as_secs_f64(), &mut second) {
+        while let Action::Wait(until) = bench.drive(now.saturating_since(at(0.0)).as_secs_f64(), &mut second)
+        {
             now = until;
         }
         assert_eq!(now, at(end), "lease {lease}, wait {wait}, deadline {deadline:?}");
@@ -276,6 +284,50 @@ fn b4_a_waiter_runs_when_the_first_copy_consumed_nothing() {
     assert!(matches!(bench.drive(0.0, &mut second), Action::Wait(_)));
     bench.finish(1.0, run, Outcome::NotConsumed);
     assert!(matches!(bench.drive(2.0, &mut second), Action::Run(_)));
+}
+
+/// B4: whoever waited and takes over frees its own place and keeps the places of the others.
+#[test]
+fn b4_a_waiter_that_takes_over_frees_its_place() {
+    let mut bench = Bench::new(policy(|policy| policy.wait = Duration::from_secs(60)));
+    drop(bench.run(0.0));
+    let mut waiting: Vec<_> = (0..3).map(|_| bench.claim(retry())).collect();
+    for claim in &mut waiting {
+        assert!(matches!(bench.drive(1.0, claim), Action::Wait(_)));
+    }
+    let before: Vec<_> = match bench.entry(1.0) {
+        Some(Entry::Held(held)) => held.waiters.iter().map(|waiter| waiter.id).collect(),
+        other => panic!("{other:?}"),
+    };
+    // Their wait ends with the lease; the first to look takes over.
+    let Some(Entry::Held(held)) = bench.entry(1.0) else { panic!() };
+    assert!(held.waiters.iter().all(|waiter| waiter.until == at(35.0)));
+    bench.policy.skew = Duration::ZERO;
+    let mut fast = bench.claim(retry());
+    let Action::Run(_run) = bench.drive(34.0, &mut fast) else { panic!() };
+    let Some(Entry::Held(held)) = bench.entry(34.0) else { panic!() };
+    assert_eq!(held.waiters.iter().map(|waiter| waiter.id).collect::<Vec<_>>(), before, "others keep theirs");
+
+    let Action::Run(_run) = bench.drive(69.0, &mut waiting[0]) else { panic!() };
+    let Some(Entry::Held(held)) = bench.entry(69.0) else { panic!() };
+    assert!(held.waiters.is_empty(), "all are over by then");
+
+    let mut bench = Bench::new(Policy::default());
+    drop(bench.run(0.0));
+    let mut waiting: Vec<_> = (0..3).map(|_| bench.claim(retry())).collect();
+    for claim in &mut waiting {
+        assert!(matches!(bench.drive(20.0, claim), Action::Wait(_)));
+    }
+    // A place that lasts beyond the lease, as a replica with another skew would write it.
+    let Some(Entry::Held(mut held)) = bench.entry(20.0) else { panic!() };
+    let ids: Vec<_> = held.waiters.iter().map(|waiter| waiter.id).collect();
+    for waiter in &mut held.waiters {
+        waiter.until = at(50.0);
+    }
+    bench.put(20.0, key(), Some(Entry::Held(held).encode()));
+    let Action::Run(_run) = bench.drive(35.0, &mut waiting[1]) else { panic!() };
+    let Some(Entry::Held(held)) = bench.entry(35.0) else { panic!() };
+    assert_eq!(held.waiters.iter().map(|waiter| waiter.id).collect::<Vec<_>>(), [ids[0], ids[2]]);
 }
 
 /// B5: a claim that is cancelled gives back what it took, for no handler ran, under both policies; with a command
@@ -380,6 +432,44 @@ fn b7_an_applied_claim_whose_reply_was_lost_is_ours() {
     assert!(matches!(bench.drive(31.0, &mut claim), Action::Run(_)));
     let Some(Entry::Held(held)) = bench.entry(31.0) else { panic!() };
     assert_eq!(held.lease_until, at(61.0));
+}
+
+/// B1, B6: a claim whose grant is picked up only after its lease asks again, and does not run beside another.
+#[test]
+fn b6_a_grant_that_is_picked_up_late_is_asked_for_again() {
+    let mut bench = Bench::new(Policy::default());
+    let mut claim = bench.claim(retry());
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let event = bench.apply(0.0, &command);
+    claim.handle_store(at(0.0), event, &TestVault);
+    // Nobody polls for a while; another copy takes over.
+    let _second = bench.run(35.0);
+    assert!(matches!(bench.drive(36.0, &mut claim), Action::Wait(_)), "it waits like any other copy");
+}
+
+/// B1, B5: what may have been taken is looked for and given back when time has run out meanwhile.
+#[test]
+fn b5_a_claim_that_runs_out_of_time_gives_the_state_back() {
+    let mut bounded = retry();
+    bounded.deadline = Some(at(40.0));
+
+    // The answer was lost, and the deadline passes before the next try.
+    let mut bench = Bench::new(policy(|policy| policy.once = Once::AtMostOnce));
+    let mut claim = bench.claim(bounded.clone());
+    let Action::Store(command) = claim.poll(at(39.9)) else { panic!() };
+    bench.apply(39.9, &command);
+    claim.handle_store(at(39.9), StoreEvent::Unavailable, &TestVault);
+    assert!(matches!(bench.drive(40.0, &mut claim), Action::Refuse(Refusal::Busy)));
+    assert_eq!(bench.entry(40.0), None);
+
+    // The lease ran out before the answer came, and the deadline passes before it is renewed.
+    let mut bench = Bench::new(policy(|policy| policy.once = Once::AtMostOnce));
+    let mut claim = bench.claim(bounded);
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let event = bench.apply(0.0, &command);
+    claim.handle_store(at(39.9), event, &TestVault);
+    assert!(matches!(bench.drive(40.0, &mut claim), Action::Refuse(Refusal::Busy)));
+    assert_eq!(bench.entry(40.0), None);
 }
 
 /// A store that breaks its promises ends a claim too: it may not loop (guarantee: no unbounded time).

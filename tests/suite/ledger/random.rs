@@ -44,15 +44,14 @@ fn millis(most: u64) -> impl Strategy<Value = u64> {
 }
 
 fn copy() -> impl Strategy<Value = Copy> {
-    let script = (1u8..=10, millis(60_000), prop::option::of(millis(50_000)), 0..10u8, any::<bool>()).prop_map(
-        |(which, work, commit, replies, yields)| Script {
+    let script = (1u8..=10, millis(60_000), prop::option::of(millis(50_000)), 0..10u8, any::<bool>())
+        .prop_map(|(which, work, commit, replies, yields)| Script {
             answers: if which == 10 { 2 } else { 1 },
             work: Duration::from_millis(work),
             commit: commit.map(Duration::from_millis),
             replies: replies > 1,
             yields,
-        },
-    );
+        });
     let crash = prop::option::weighted(0.3, millis(60_000));
     let stall = prop::option::weighted(0.4, (millis(60_000), millis(300_000)));
     let deadline = prop::option::weighted(0.3, millis(60_000));
@@ -149,12 +148,13 @@ fn live_through(day: &Day) -> Sum {
     let mut laws = Laws::new(policy);
     let expires = at(0.0).saturating_add(Duration::from_millis(day.expires));
     let mut actors: Vec<Actor> = Vec::new();
-    let mut simulation = Simulation { queue: BTreeMap::new(), next: 0, random: day.seed, trouble: day.trouble };
+    let mut simulation =
+        Simulation { queue: BTreeMap::new(), next: 0, random: day.seed, trouble: day.trouble };
     for (number, copy) in day.copies.iter().enumerate() {
         let mut retry = Retry::new(key(), answers(copy.script.answers), expires);
-        retry.deadline = copy.deadline.map(|after| {
-            at(0.0).saturating_add(Duration::from_millis(copy.starts.saturating_add(after)))
-        });
+        retry.deadline = copy
+            .deadline
+            .map(|after| at(0.0).saturating_add(Duration::from_millis(copy.starts.saturating_add(after))));
         actors.push(Actor::new(number, copy.script, day.ahead[copy.replica], &policy, retry));
         simulation.later(at(0.0), copy.starts, Event::Poll(number));
         if let Some(after) = copy.crashes_after {

@@ -197,9 +197,11 @@ impl Bench {
 
     /// Puts bytes under a key, as somebody with access to the store could.
     pub fn put(&mut self, seconds: f64, key: Key, new: Option<Vec<u8>>) {
-        let StoreEvent::Current(expected) = self.store.apply(at(seconds), &Command::new(key, Operation::Get)) else { panic!() };
+        let StoreEvent::Current(expected) = self.store.apply(at(seconds), &Command::new(key, Operation::Get))
+        else {
+            panic!()
+        };
         let operation = Operation::CompareAndSet { expected, new, expires: at(10_000.0) };
         assert_eq!(self.store.apply(at(seconds), &Command::new(key, operation)), StoreEvent::Applied);
     }
 }
-
