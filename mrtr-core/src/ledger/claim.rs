@@ -262,7 +262,7 @@ impl Claim {
             once: self.policy.once,
             digest: self.retry.digest,
             owner: self.owner,
-            lease_until: now.saturating_add(self.policy.lease()),
+            lease_until: now.saturating_add(self.policy.effective_lease()),
             waiters,
         }
     }
@@ -349,7 +349,11 @@ impl Claim {
             return self.wait(now);
         }
         let waiting = held.waiters.iter().filter(|waiter| waiter.until > now).count();
-        if waiting < self.policy.waiters() { self.turn(Step::Join(held)) } else { refuse(Refusal::Busy) }
+        if waiting < self.policy.effective_waiters() {
+            self.turn(Step::Join(held))
+        } else {
+            refuse(Refusal::Busy)
+        }
     }
 
     /// Looks again after a pause that grows, at the latest when the wait is over.

@@ -159,7 +159,7 @@ impl Run {
     ///
     /// A reply is sealed and kept until the state expires, if it is not too long (B3, B5). What was not
     /// consumed is free again, or lost if a commit had begun or the policy is
-    /// [`Once::AtMostOnce`](super::Once::AtMostOnce) (B5, B6).
+    /// [`Once::AtMostOnce`] (B5, B6).
     pub fn finish(&mut self, outcome: Outcome<'_>, vault: &dyn Vault) {
         if matches!(self.wish, Wish::Settle(_)) {
             return;
@@ -173,10 +173,10 @@ impl Run {
         self.wish = Wish::Settle(match outcome {
             Outcome::Reply(kind, member) => {
                 let sealed = match self.entropy.take() {
-                    Some(entropy) if member.len() <= self.policy.reply_bytes() => {
+                    Some(entropy) if member.len() <= self.policy.effective_reply_bytes() => {
                         let entropy = Entropy::new(entropy.expand(b"ledger/reply"));
                         let sealed = reply::seal(vault, entropy, &self.retry.key, &digest, kind, member);
-                        (sealed.len() <= self.policy.reply_bytes().saturating_add(SEAL_BYTES))
+                        (sealed.len() <= self.policy.effective_reply_bytes().saturating_add(SEAL_BYTES))
                             .then_some(sealed)
                     }
                     _ => None,
@@ -323,7 +323,7 @@ impl Run {
     fn renewed(&self, held: &Held, phase: Phase, now: Timestamp) -> Held {
         let mut held = held.clone();
         held.phase = phase;
-        held.lease_until = held.lease_until.max(now.saturating_add(self.policy.lease()));
+        held.lease_until = held.lease_until.max(now.saturating_add(self.policy.effective_lease()));
         held.waiters.retain(|waiter| waiter.until > now);
         held
     }
@@ -335,7 +335,7 @@ impl Run {
 
     /// Sets the time of the next renewal: after a third of the lease, so that two can fail.
     fn rest_until(&mut self, held: &Held) {
-        let left = self.policy.lease() / 3 * 2;
+        let left = self.policy.effective_lease() / 3 * 2;
         let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         self.renew_at =
             Some(Timestamp::from_unix_millis(held.lease_until.as_unix_millis().saturating_sub(millis)));
@@ -365,7 +365,7 @@ impl Run {
         match step {
             Step::Renew => {
                 self.fresh_start();
-                self.renew_at = Some(now.saturating_add(self.policy.lease() / 10));
+                self.renew_at = Some(now.saturating_add(self.policy.effective_lease() / 10));
             }
             Step::Commit => self.state = State::End(End::Refuse(Refusal::StoreDown)),
             Step::Settle => {
