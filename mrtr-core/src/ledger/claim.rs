@@ -218,12 +218,11 @@ impl Claim {
             }
             Step::Take(from) => {
                 if let Some(reason) = self.too_late(now) {
-                    return match from {
-                        Some(held) if held.owner == self.owner => {
-                            self.command(Step::Free(held.clone(), reason), now)
-                        }
-                        _ if self.maybe_taken => self.command(Step::Look, now),
-                        _ => Action::Refuse(reason),
+                    // What may be ours is not left behind: the look finds it, and it is given back.
+                    return if self.maybe_taken {
+                        self.command(Step::Look, now)
+                    } else {
+                        Action::Refuse(reason)
                     };
                 }
                 self.maybe_taken = true;
@@ -298,7 +297,7 @@ impl Claim {
         match reason {
             Some(reason) => State::Ready(Step::Free(held, reason), None),
             None if now < held.lease_until => State::End(End::Run(held)),
-            // The command was so slow that others may think us dead.
+            // The command was so slow that others may think us dead. (Poll checks again, but does not count.)
             None => self.turn(Step::Take(Some(held))),
         }
     }

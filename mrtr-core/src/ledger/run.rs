@@ -22,7 +22,8 @@ pub enum RunAction {
     Wait(Timestamp),
     /// The claim was lost to another run, or marked lost, because this one gave no sign of life for a whole
     /// lease. No commit can begin any more, so the handler may be stopped. Given out once, as advice; end with
-    /// [`Run::finish`] all the same.
+    /// [`Run::finish`] all the same. A handler that is stopped has no reply of its own: tell the peer what
+    /// [`Refusal::Busy`] says, and its next copy gets the reply of the other run.
     Superseded,
     /// Begin the commits now (A12). From here the run must not be cancelled with its connection (B6). Given out
     /// once, after [`Run::begin_commit`].

@@ -506,6 +506,24 @@ fn a_store_that_talks_nonsense_ends_in_a_refusal() {
     }
 }
 
+/// The same for one that keeps showing the claim itself, with the lease of long ago.
+#[test]
+fn a_store_that_shows_an_old_lease_ends_in_a_refusal() {
+    let mut bench = Bench::new(Policy::default());
+    let mut claim = bench.claim(retry());
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let Operation::CompareAndSet { new, .. } = command.operation else { panic!() };
+    for _ in 0..100 {
+        claim.handle_store(at(31.0), StoreEvent::Current(new.clone()), &TestVault);
+        match claim.poll(at(31.0)) {
+            Action::Store(_) => {}
+            Action::Refuse(Refusal::Busy) => return,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("goes on for ever");
+}
+
 /// No digest, reply or answer shows in `Debug` (guarantee: no secret, state or answer in a log).
 #[test]
 fn debug_shows_no_content() {

@@ -176,6 +176,7 @@ impl Actor {
                         RunAction::Superseded => {
                             if self.script.yields && !*asked {
                                 *busy_until = None;
+                                self.script.replies = false;
                                 run.finish(Outcome::NotConsumed, &TestVault);
                             }
                         }
