@@ -361,7 +361,7 @@ fn b5_cancelled_claims() {
 
 /// All of it together.
 #[test]
-#[ignore = "about half a minute when optimised; run with --release -- --ignored"]
+#[ignore = "a million states: run it optimised, with --release -- --ignored"]
 fn deep() {
     for once in BOTH {
         for (scripts, budget) in [
