@@ -8,4 +8,5 @@ mod memory;
 mod random;
 mod runs;
 mod support;
+mod waits;
 mod world;

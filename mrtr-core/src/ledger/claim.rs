@@ -161,8 +161,8 @@ impl Claim {
     pub fn handle_store(&mut self, now: Timestamp, event: StoreEvent, vault: &dyn Vault) {
         let (step, sent) = match core::mem::replace(&mut self.state, State::Over) {
             State::Out(step, sent) => (step, sent),
-            other => {
-                self.state = other;
+            state @ (State::Ready(..) | State::End(_) | State::Over) => {
+                self.state = state;
                 return;
             }
         };
@@ -218,12 +218,11 @@ impl Claim {
             }
             Step::Take(from) => {
                 if let Some(reason) = self.too_late(now) {
-                    return match from {
-                        Some(held) if held.owner == self.owner => {
-                            self.command(Step::Free(held.clone(), reason), now)
-                        }
-                        _ if self.maybe_taken => self.command(Step::Look, now),
-                        _ => Action::Refuse(reason),
+                    // What may be ours is not left behind: the look finds it, and it is given back.
+                    return if self.maybe_taken {
+                        self.command(Step::Look, now)
+                    } else {
+                        Action::Refuse(reason)
                     };
                 }
                 self.maybe_taken = true;
@@ -262,7 +261,7 @@ impl Claim {
             once: self.policy.once,
             digest: self.retry.digest,
             owner: self.owner,
-            lease_until: now.saturating_add(self.policy.lease()),
+            lease_until: now.saturating_add(self.policy.effective_lease()),
             waiters,
         }
     }
@@ -298,7 +297,7 @@ impl Claim {
         match reason {
             Some(reason) => State::Ready(Step::Free(held, reason), None),
             None if now < held.lease_until => State::End(End::Run(held)),
-            // The command was so slow that others may think us dead.
+            // The command was so slow that others may think us dead. (Poll checks again, but does not count.)
             None => self.turn(Step::Take(Some(held))),
         }
     }
@@ -349,7 +348,11 @@ impl Claim {
             return self.wait(now);
         }
         let waiting = held.waiters.iter().filter(|waiter| waiter.until > now).count();
-        if waiting < self.policy.waiters() { self.turn(Step::Join(held)) } else { refuse(Refusal::Busy) }
+        if waiting < self.policy.effective_waiters() {
+            self.turn(Step::Join(held))
+        } else {
+            refuse(Refusal::Busy)
+        }
     }
 
     /// Looks again after a pause that grows, at the latest when the wait is over.

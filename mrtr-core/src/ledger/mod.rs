@@ -9,13 +9,17 @@
 //! ([`Operation`]): [`Memory`], Redis, a Durable Object.
 //!
 //! ```text
-//!             claim             begin_commit
-//!   (free) ─────────► Running ────────────► Committing
-//!     ▲  not consumed,  │ │ lease out            │ │ crash: lease out
-//!     └──or lease out───┘ │ (AtMostOnce)         │ │
-//!        (AtLeastOnce)    ▼                      │ ▼
-//!                 Done ◄──── the run ends ───────┘ Lost ──► Done, if the run was only slow
+//!            claim              begin_commit
+//!    free ──────────► Running ────────────────► Committing
+//!     ▲                │ │ │                     │     │
+//!     │  not consumed, │ │ │  a reply            │     │ crash, or a panic in a commit
+//!     └──or a crash────┘ │ └─────────► Done ◄────┘     │
+//!        (AtLeastOnce)   │              ▲              │
+//!                        │ AtMostOnce   │ was slow     │
+//!                        └───────────► Lost ◄──────────┘
 //! ```
+//!
+//! A crash shows when the lease of the run is out; a run that lives renews it.
 //!
 //! | file | what |
 //! |---|---|
@@ -65,6 +69,15 @@
 //! reply.write(&RequestId::from(8), &mut out);
 //! assert_eq!(out, br#"{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","content":[]}}"#);
 //! ```
+//!
+//! # For whoever carries it
+//!
+//! - Give every command to the store once, and report every one: a command without an answer within your
+//!   patience is [`StoreEvent::Unavailable`], whether it took place or not.
+//! - Keep polling a [`Run`] while its handler works, at the times it names: that renews the lease.
+//! - From [`RunAction::Commit`] on let the run go on without its connection (B6). Before, a closed connection may
+//!   cancel it: [`Outcome::NotConsumed`].
+//! - A claim that is no longer wanted is cancelled, not dropped: [`Claim::handle_cancel`], then poll it to its end.
 //!
 //! # What is guaranteed
 //!

@@ -11,7 +11,9 @@ pub enum Once {
     /// It may be used again once the lease has run out: the handler can start more than once, its commits
     /// cannot. The default.
     AtLeastOnce,
-    /// It is lost: the handler starts at most once, and after a crash nobody learns how far it came.
+    /// It is lost: the handler starts at most once, and after a crash nobody learns how far it came. That holds
+    /// for a handler that is cancelled with its connection too (B5); let it run to its end instead, and the next
+    /// copy gets its reply.
     AtMostOnce,
 }
 
@@ -83,15 +85,15 @@ impl Policy {
     /// How often one step may lose a race and look again. Nobody can make a claim loop for ever.
     pub(super) const TURNS: u8 = 32;
 
-    pub(super) fn lease(&self) -> Duration {
+    pub(super) fn effective_lease(&self) -> Duration {
         self.lease.max(Duration::from_secs(1))
     }
 
-    pub(super) fn waiters(&self) -> usize {
+    pub(super) fn effective_waiters(&self) -> usize {
         self.waiters.min(MAX_WAITERS)
     }
 
-    pub(super) fn reply_bytes(&self) -> usize {
+    pub(super) fn effective_reply_bytes(&self) -> usize {
         self.reply_bytes.min(4 << 20)
     }
 

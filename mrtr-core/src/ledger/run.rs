@@ -3,12 +3,13 @@
 use core::fmt;
 
 use super::{
-    Command, Operation, Outcome, Policy, Refusal, Retry, StoreEvent, StoredReply, Vault,
+    Command, Once, Operation, Outcome, Policy, Refusal, Retry, StoreEvent, StoredReply, Vault,
     entry::{Done, Entry, Held, Lost, Phase},
     reply,
-    standing::{Standing, judge},
 };
 use crate::{entropy::Entropy, time::Timestamp, trace};
+
+mod missed;
 
 /// What the embedder does next for a run.
 #[derive(Debug)]
@@ -21,7 +22,8 @@ pub enum RunAction {
     Wait(Timestamp),
     /// The claim was lost to another run, or marked lost, because this one gave no sign of life for a whole
     /// lease. No commit can begin any more, so the handler may be stopped. Given out once, as advice; end with
-    /// [`Run::finish`] all the same.
+    /// [`Run::finish`] all the same. A handler that is stopped has no reply of its own: tell the peer what
+    /// [`Refusal::Busy`] says, and its next copy gets the reply of the other run.
     Superseded,
     /// Begin the commits now (A12). From here the run must not be cancelled with its connection (B6). Given out
     /// once, after [`Run::begin_commit`].
@@ -71,7 +73,6 @@ pub struct Run {
 }
 
 /// What we believe the store holds.
-#[derive(Clone)]
 enum Base {
     Nothing,
     Held(Held),
@@ -79,7 +80,6 @@ enum Base {
 }
 
 /// What the embedder wants.
-#[derive(Clone)]
 enum Wish {
     /// Keep the claim.
     Keep,
@@ -160,7 +160,7 @@ impl Run {
     ///
     /// A reply is sealed and kept until the state expires, if it is not too long (B3, B5). What was not
     /// consumed is free again, or lost if a commit had begun or the policy is
-    /// [`Once::AtMostOnce`](super::Once::AtMostOnce) (B5, B6).
+    /// [`Once::AtMostOnce`] (B5, B6).
     pub fn finish(&mut self, outcome: Outcome<'_>, vault: &dyn Vault) {
         if matches!(self.wish, Wish::Settle(_)) {
             return;
@@ -174,17 +174,17 @@ impl Run {
         self.wish = Wish::Settle(match outcome {
             Outcome::Reply(kind, member) => {
                 let sealed = match self.entropy.take() {
-                    Some(entropy) if member.len() <= self.policy.reply_bytes() => {
+                    Some(entropy) if member.len() <= self.policy.effective_reply_bytes() => {
                         let entropy = Entropy::new(entropy.expand(b"ledger/reply"));
                         let sealed = reply::seal(vault, entropy, &self.retry.key, &digest, kind, member);
-                        (sealed.len() <= self.policy.reply_bytes().saturating_add(SEAL_BYTES))
+                        (sealed.len() <= self.policy.effective_reply_bytes().saturating_add(SEAL_BYTES))
                             .then_some(sealed)
                     }
                     _ => None,
                 };
                 Some(Entry::Done(Done { digest, owner, sealed }))
             }
-            Outcome::NotConsumed if self.began || self.policy.once == super::Once::AtMostOnce => {
+            Outcome::NotConsumed if self.began || self.policy.once == Once::AtMostOnce => {
                 Some(Entry::Lost(Lost { digest, owner }))
             }
             Outcome::NotConsumed => None,
@@ -213,47 +213,58 @@ impl Run {
             }
         }
         self.state = State::Resting;
-        let Some(base) = self.claim.clone() else {
+        let Some(base) = &self.claim else {
             return self.poll_uncovered();
         };
         if let Some(at) = self.again_at.filter(|at| now < *at) {
             return RunAction::Wait(at);
         }
-        match self.wish.clone() {
-            Wish::Keep => {
-                if core::mem::take(&mut self.superseded) {
-                    return RunAction::Superseded;
-                }
-                match (self.renew_at, &base) {
-                    (Some(at), Base::Held(_)) if now < at => RunAction::Wait(at),
-                    (Some(_), Base::Held(held)) => {
-                        let renewed = self.renewed(held, held.phase, now);
-                        self.send(Step::Renew, &base, Some(Entry::Held(renewed)), now)
-                    }
-                    _ => RunAction::Idle,
-                }
+        let made;
+        let (step, new) = match (&self.wish, base) {
+            (Wish::Keep, _) if self.superseded => {
+                self.superseded = false;
+                return RunAction::Superseded;
             }
-            Wish::Commit => match &base {
-                Base::Held(held) => {
-                    let committing = self.renewed(held, Phase::Committing, now);
-                    self.send(Step::Commit, &base, Some(Entry::Held(committing)), now)
-                }
-                // A run holds its entry until it settles.
-                Base::Nothing | Base::Lost(_) => {
-                    self.state = State::Over;
-                    RunAction::End(End::Refuse(Refusal::Lost))
+            (Wish::Keep, Base::Held(held)) => match self.renew_at {
+                None => return RunAction::Idle,
+                Some(at) if now < at => return RunAction::Wait(at),
+                Some(_) => {
+                    made = Entry::Held(self.renewed(held, held.phase, now));
+                    (Step::Renew, Some(&made))
                 }
             },
-            Wish::Settle(last) => self.send(Step::Settle, &base, last, now),
-        }
+            (Wish::Commit, Base::Held(held)) => {
+                made = Entry::Held(self.renewed(held, Phase::Committing, now));
+                (Step::Commit, Some(&made))
+            }
+            (Wish::Settle(last), _) => (Step::Settle, last.as_ref()),
+            // A run believes in its claim until it settles.
+            (Wish::Keep | Wish::Commit, Base::Nothing | Base::Lost(_)) => return RunAction::Idle,
+        };
+        let expected = match base {
+            Base::Nothing => None,
+            Base::Held(held) => Some(Entry::Held(held.clone()).encode()),
+            Base::Lost(lost) => Some(Entry::Lost(lost.clone()).encode()),
+        };
+        let operation = Operation::CompareAndSet {
+            expected,
+            new: new.map(Entry::encode),
+            expires: self.retry.kept_until(&self.policy, now, new),
+        };
+        let sent = match new {
+            Some(Entry::Held(held)) => Some(held.clone()),
+            Some(Entry::Done(_) | Entry::Lost(_)) | None => None,
+        };
+        self.state = State::Out(step, sent);
+        RunAction::Store(Command { key: self.retry.key, operation })
     }
 
     /// Reports what the store said to the last command. Ignored when none is out.
     pub fn handle_store(&mut self, now: Timestamp, event: StoreEvent, vault: &dyn Vault) {
         let (step, sent) = match core::mem::replace(&mut self.state, State::Resting) {
             State::Out(step, sent) => (step, sent),
-            other => {
-                self.state = other;
+            state @ (State::Resting | State::Commit | State::End(_) | State::Over) => {
+                self.state = state;
                 return;
             }
         };
@@ -283,7 +294,7 @@ impl Run {
                 Wish::Settle(Some(Entry::Done(done))) if step == Step::Settle && done.sealed.is_some() => {
                     done.sealed = None;
                 }
-                _ => self.failed(step, now),
+                Wish::Settle(_) | Wish::Commit | Wish::Keep => self.failed(step, now),
             },
             StoreEvent::Unavailable => self.failed(step, now),
         }
@@ -310,29 +321,10 @@ impl Run {
         self.turns = 0;
     }
 
-    fn send(&mut self, step: Step, base: &Base, new: Option<Entry>, now: Timestamp) -> RunAction {
-        let expected = match base {
-            Base::Nothing => None,
-            Base::Held(held) => Some(Entry::Held(held.clone()).encode()),
-            Base::Lost(lost) => Some(Entry::Lost(lost.clone()).encode()),
-        };
-        let operation = Operation::CompareAndSet {
-            expected,
-            new: new.as_ref().map(Entry::encode),
-            expires: self.retry.kept_until(&self.policy, now, new.as_ref()),
-        };
-        let sent = match new {
-            Some(Entry::Held(held)) => Some(held),
-            Some(Entry::Done(_) | Entry::Lost(_)) | None => None,
-        };
-        self.state = State::Out(step, sent);
-        RunAction::Store(Command { key: self.retry.key, operation })
-    }
-
     fn renewed(&self, held: &Held, phase: Phase, now: Timestamp) -> Held {
         let mut held = held.clone();
         held.phase = phase;
-        held.lease_until = held.lease_until.max(now.saturating_add(self.policy.lease()));
+        held.lease_until = held.lease_until.max(now.saturating_add(self.policy.effective_lease()));
         held.waiters.retain(|waiter| waiter.until > now);
         held
     }
@@ -344,7 +336,7 @@ impl Run {
 
     /// Sets the time of the next renewal: after a third of the lease, so that two can fail.
     fn rest_until(&mut self, held: &Held) {
-        let left = self.policy.lease() / 3 * 2;
+        let left = self.policy.effective_lease() / 3 * 2;
         let millis = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         self.renew_at =
             Some(Timestamp::from_unix_millis(held.lease_until.as_unix_millis().saturating_sub(millis)));
@@ -356,81 +348,6 @@ impl Run {
             self.wish = Wish::Keep;
             self.state = State::Commit;
         }
-    }
-
-    /// The store holds something else than we believed.
-    fn missed(&mut self, step: Step, current: Option<&[u8]>, now: Timestamp, vault: &dyn Vault) {
-        let standing = judge(current, &self.retry, &self.owner, &self.policy, now);
-        match (step, standing) {
-            // A waiter came, or a command whose reply was lost took place: go on from what is there.
-            (Step::Renew | Step::Settle, Standing::Mine(held)) => self.hold(held),
-            (Step::Commit, Standing::Mine(held)) => {
-                let committing = held.phase == Phase::Committing;
-                self.hold(held);
-                if committing {
-                    self.committing();
-                }
-            }
-            (Step::Renew, _) => {
-                self.renew_at = None;
-                self.superseded = true;
-            }
-            (Step::Commit, standing) => self.state = State::End(self.overtaken(standing, vault)),
-            (Step::Settle, standing) => self.settle(standing, now, vault),
-        }
-    }
-
-    /// The entry is not held by us when we settle it.
-    fn settle(&mut self, standing: Standing, now: Timestamp, vault: &dyn Vault) {
-        let consumed = match &self.wish {
-            Wish::Settle(Some(entry)) => matches!(entry, Entry::Done(_)),
-            Wish::Settle(None) | Wish::Keep | Wish::Commit => return self.state = State::End(End::Own),
-        };
-        match standing {
-            // We were slow and marked lost; now the outcome is known after all.
-            Standing::Lost { mine: true } if consumed => {
-                self.claim = Some(Base::Lost(Lost { digest: self.retry.digest, owner: self.owner }));
-            }
-            // The store has lost the entry, or a run that took over gave it back: leave ours, so that later
-            // copies find it.
-            Standing::Free if now <= self.retry.expires => self.claim = Some(Base::Nothing),
-            // Forgotten, which takes longer than any lease: another run may have come and gone.
-            Standing::Free if consumed && !self.began => {
-                self.state = State::End(End::Refuse(Refusal::Lost));
-            }
-            // After a commit has begun here no other run can have had an end of its own: ours is the truth.
-            // An end that consumes nothing does not care who runs now.
-            Standing::Free
-            | Standing::Mine(_)
-            | Standing::Done { mine: true, .. }
-            | Standing::Lost { mine: true } => self.state = State::End(End::Own),
-            other if consumed && !self.began => self.state = State::End(self.overtaken(other, vault)),
-            Standing::Live(_)
-            | Standing::Abandoned(_)
-            | Standing::Dead(_)
-            | Standing::Done { .. }
-            | Standing::Lost { .. }
-            | Standing::OtherAnswers
-            | Standing::Unreadable => self.state = State::End(End::Own),
-        }
-    }
-
-    /// Somebody else has the entry: what this request is told.
-    fn overtaken(&self, standing: Standing, vault: &dyn Vault) -> End {
-        let refusal = match standing {
-            Standing::Done { sealed: Some(sealed), .. } => {
-                match StoredReply::open(vault, &self.retry.key, &self.retry.digest, &sealed) {
-                    Some(reply) => return End::Replay(reply),
-                    None => Refusal::Unreadable,
-                }
-            }
-            Standing::Done { sealed: None, .. } => Refusal::NotKept,
-            Standing::Lost { .. } | Standing::Dead(_) => Refusal::Lost,
-            Standing::OtherAnswers => Refusal::OtherAnswers,
-            Standing::Unreadable => Refusal::Unreadable,
-            Standing::Free | Standing::Live(_) | Standing::Abandoned(_) | Standing::Mine(_) => Refusal::Busy,
-        };
-        End::Refuse(refusal)
     }
 
     /// The store did not answer.
@@ -449,7 +366,7 @@ impl Run {
         match step {
             Step::Renew => {
                 self.fresh_start();
-                self.renew_at = Some(now.saturating_add(self.policy.lease() / 10));
+                self.renew_at = Some(now.saturating_add(self.policy.effective_lease() / 10));
             }
             Step::Commit => self.state = State::End(End::Refuse(Refusal::StoreDown)),
             Step::Settle => {

@@ -1,4 +1,4 @@
-//! The claim, rule by rule: B1, B2, B3, B4, and B7 at the claim.
+//! The claim, rule by rule: B1, B2, B3, B5 and B7 at the claim.
 
 use core::time::Duration;
 
@@ -181,111 +181,6 @@ fn b3_a_reply_over_the_bound_is_sent_but_not_kept() {
     }
 }
 
-/// B4, G-28: a second copy waits while the first runs or commits, and gets its reply.
-#[test]
-fn b4_a_second_copy_waits_for_the_reply() {
-    let mut bench = Bench::new(Policy::default());
-    let mut run = bench.run(0.0);
-    let mut second = bench.claim(retry());
-    let Action::Wait(until) = bench.drive(1.0, &mut second) else { panic!() };
-    assert!(until > at(1.0));
-    bench.commit(2.0, &mut run);
-    assert!(matches!(bench.drive(3.0, &mut second), Action::Wait(_)), "committing is still running");
-    bench.finish(4.0, run, COMPLETE);
-    second.handle_change();
-    let Action::Reply(reply) = bench.drive(4.0, &mut second) else { panic!() };
-    assert_eq!(reply.member(), RESULT);
-}
-
-/// B4: the pauses between looks grow to a second and end with the wait; a wait costs at most 40 looks.
-#[test]
-fn b4_waiting_looks_at_growing_intervals() {
-    let mut bench = Bench::new(Policy::default());
-    let _run = bench.run(0.0);
-    let before = bench.commands;
-    let mut second = bench.claim(retry());
-    let mut now = at(0.0);
-    let refusal = loop {
-        match second.poll(now) {
-            Action::Store(command) => {
-                bench.commands += 1;
-                let event = bench.store.apply(at(0.0), &command);
-                second.handle_store(now, event, &TestVault);
-            }
-            Action::Wait(until) => {
-                assert!(until > now && until.saturating_since(now) <= Duration::from_secs(1));
-                now = until;
-            }
-            Action::Refuse(refusal) => break refusal,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!((refusal, now), (Refusal::Busy, at(30.0)));
-    assert!(bench.commands - before <= 40, "{} commands", bench.commands - before);
-}
-
-/// B4: at most four wait at an entry, and the fifth is told to try again; a place is free when its time is over,
-/// whatever became of who had it.
-#[test]
-fn b4_four_wait_and_the_fifth_is_told_to_retry() {
-    let mut bench = Bench::new(policy(|policy| policy.wait = Duration::from_secs(5)));
-    let mut run = bench.run(0.0);
-    let mut waiting: Vec<_> = (0..4).map(|_| bench.claim(retry())).collect();
-    for claim in &mut waiting {
-        assert!(matches!(bench.drive(1.0, claim), Action::Wait(_)));
-    }
-    let Some(Entry::Held(held)) = bench.entry(1.0) else { panic!() };
-    assert_eq!(held.waiters.len(), 4);
-    assert_eq!(bench.refused(2.0, retry()), Refusal::Busy);
-    let error = Refusal::Busy.to_error();
-    assert_eq!((error.code, error.data.as_deref()), (ErrorCode::INTERNAL_ERROR, Some("{\"retry\":true}")));
-
-    // The first four crash; their places run out.
-    drop(waiting);
-    assert_eq!(bench.refused(5.999, retry()), Refusal::Busy);
-    let mut late = bench.claim(retry());
-    assert!(matches!(bench.drive(6.0, &mut late), Action::Wait(_)));
-
-    // Waiters change the entry under the run; it ends all the same.
-    run.finish(COMPLETE, &TestVault);
-    assert!(matches!(bench.drive_run(7.0, &mut run), RunAction::End(End::Own)));
-}
-
-/// B4: the wait ends with the request's deadline, with the policy's, and with the lease, whichever comes first.
-#[test]
-fn b4_a_wait_is_bounded_three_ways() {
-    for (deadline, wait, lease, end) in
-        [(Some(3.0), 9.0, 30.0, 3.0), (None, 9.0, 30.0, 9.0), (None, 60.0, 4.0, 9.0)]
-    {
-        let mut bench = Bench::new(policy(|policy| {
-            policy.wait = Duration::from_secs_f64(wait);
-            policy.lease = Duration::from_secs_f64(lease);
-            policy.once = Once::AtMostOnce;
-        }));
-        let _run = bench.run(0.0);
-        let mut bounded = retry();
-        bounded.deadline = deadline.map(at);
-        let mut second = bench.claim(bounded);
-        let mut now = at(0.0);
-        while let Action::Wait(until) = bench.drive(now.saturating_since(at(0.0)).as_secs_f64(), &mut second)
-        {
-            now = until;
-        }
-        assert_eq!(now, at(end), "lease {lease}, wait {wait}, deadline {deadline:?}");
-    }
-}
-
-/// B4: a copy that waited for a run that gave the state back runs itself.
-#[test]
-fn b4_a_waiter_runs_when_the_first_copy_consumed_nothing() {
-    let mut bench = Bench::new(Policy::default());
-    let run = bench.run(0.0);
-    let mut second = bench.claim(retry());
-    assert!(matches!(bench.drive(0.0, &mut second), Action::Wait(_)));
-    bench.finish(1.0, run, Outcome::NotConsumed);
-    assert!(matches!(bench.drive(2.0, &mut second), Action::Run(_)));
-}
-
 /// B5: a claim that is cancelled gives back what it took, for no handler ran, under both policies; with a command
 /// out it does so as soon as it knows.
 #[test]
@@ -390,6 +285,44 @@ fn b7_an_applied_claim_whose_reply_was_lost_is_ours() {
     assert_eq!(held.lease_until, at(61.0));
 }
 
+/// B1, B6: a claim whose grant is picked up only after its lease asks again, and does not run beside another.
+#[test]
+fn b6_a_grant_that_is_picked_up_late_is_asked_for_again() {
+    let mut bench = Bench::new(Policy::default());
+    let mut claim = bench.claim(retry());
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let event = bench.apply(0.0, &command);
+    claim.handle_store(at(0.0), event, &TestVault);
+    // Nobody polls for a while; another copy takes over.
+    let _second = bench.run(35.0);
+    assert!(matches!(bench.drive(36.0, &mut claim), Action::Wait(_)), "it waits like any other copy");
+}
+
+/// B1, B5: what may have been taken is looked for and given back when time has run out meanwhile.
+#[test]
+fn b5_a_claim_that_runs_out_of_time_gives_the_state_back() {
+    let mut bounded = retry();
+    bounded.deadline = Some(at(40.0));
+
+    // The answer was lost, and the deadline passes before the next try.
+    let mut bench = Bench::new(policy(|policy| policy.once = Once::AtMostOnce));
+    let mut claim = bench.claim(bounded.clone());
+    let Action::Store(command) = claim.poll(at(39.9)) else { panic!() };
+    bench.apply(39.9, &command);
+    claim.handle_store(at(39.9), StoreEvent::Unavailable, &TestVault);
+    assert!(matches!(bench.drive(40.0, &mut claim), Action::Refuse(Refusal::Busy)));
+    assert_eq!(bench.entry(40.0), None);
+
+    // The lease ran out before the answer came, and the deadline passes before it is renewed.
+    let mut bench = Bench::new(policy(|policy| policy.once = Once::AtMostOnce));
+    let mut claim = bench.claim(bounded);
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let event = bench.apply(0.0, &command);
+    claim.handle_store(at(39.9), event, &TestVault);
+    assert!(matches!(bench.drive(40.0, &mut claim), Action::Refuse(Refusal::Busy)));
+    assert_eq!(bench.entry(40.0), None);
+}
+
 /// A store that breaks its promises ends a claim too: it may not loop (guarantee: no unbounded time).
 #[test]
 fn a_store_that_talks_nonsense_ends_in_a_refusal() {
@@ -422,6 +355,24 @@ fn a_store_that_talks_nonsense_ends_in_a_refusal() {
         assert!(matches!(claim.poll(now), Action::Idle));
         assert!(matches!(end, Refusal::Busy | Refusal::Unreadable | Refusal::StoreDown));
     }
+}
+
+/// The same for one that keeps showing the claim itself, with the lease of long ago.
+#[test]
+fn a_store_that_shows_an_old_lease_ends_in_a_refusal() {
+    let mut bench = Bench::new(Policy::default());
+    let mut claim = bench.claim(retry());
+    let Action::Store(command) = claim.poll(at(0.0)) else { panic!() };
+    let Operation::CompareAndSet { new, .. } = command.operation else { panic!() };
+    for _ in 0..100 {
+        claim.handle_store(at(31.0), StoreEvent::Current(new.clone()), &TestVault);
+        match claim.poll(at(31.0)) {
+            Action::Store(_) => {}
+            Action::Refuse(Refusal::Busy) => return,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("goes on for ever");
 }
 
 /// No digest, reply or answer shows in `Debug` (guarantee: no secret, state or answer in a log).

@@ -300,16 +300,15 @@ fn b4_calm() {
     }
 }
 
-/// B7: any two commands are dropped, applied unheard, or applied later.
+/// B7: any two commands are dropped, applied unheard, or applied later. (Without crashes and leases that run out
+/// the two policies do the same.)
 #[test]
 fn b7_store_faults() {
-    for once in BOTH {
-        let seen = explore(once, &two(), Budget { faults: 2, ..CALM });
-        assert_eq!((seen.most_starts, seen.commits), (1, seen.branches));
-        assert!(seen.replayed > 0 && seen.refusals.contains("Busy"));
-        let seen = explore(once, &three(), Budget { faults: 1, ..CALM });
-        assert_eq!((seen.most_starts, seen.commits), (1, seen.branches));
-    }
+    let seen = explore(Once::AtLeastOnce, &two(), Budget { faults: 2, ..CALM });
+    assert_eq!((seen.most_starts, seen.commits), (1, seen.branches));
+    assert!(seen.replayed > 0 && seen.refusals.contains("Busy"));
+    let seen = explore(Once::AtLeastOnce, &three(), Budget { faults: 1, ..CALM });
+    assert_eq!((seen.most_starts, seen.commits), (1, seen.branches));
 }
 
 /// B6: a crash between any two actions, before or after a command took place, and leases that run out at any
@@ -333,10 +332,8 @@ fn b6_crashes_and_leases() {
 /// B6, B7: a fault of the store together with a crash.
 #[test]
 fn b7_faults_and_crashes() {
-    for once in BOTH {
-        let seen = explore(once, &two(), Budget { faults: 1, crashes: 1, ..CALM });
-        assert!(seen.commits > 0 && seen.replayed > 0);
-    }
+    let seen = explore(Once::AtMostOnce, &two(), Budget { faults: 1, crashes: 1, ..CALM });
+    assert!(seen.commits > 0 && seen.replayed > 0);
 }
 
 /// B6, B7: a fault of the store together with leases that run out: slow runs and late commands.
@@ -352,22 +349,25 @@ fn b7_faults_and_leases() {
 /// B5: claims that are cancelled at any point, with a fault or a lease that runs out.
 #[test]
 fn b5_cancelled_claims() {
-    for once in BOTH {
-        for budget in [Budget { faults: 1, cancels: 1, ..CALM }, Budget { jumps: 1, cancels: 1, ..CALM }] {
-            let seen = explore(once, &two(), budget);
-            assert!(seen.commits > 0 && seen.refusals.contains("Cancelled"));
-        }
+    for (once, budget) in [
+        (Once::AtMostOnce, Budget { faults: 1, cancels: 1, ..CALM }),
+        (Once::AtMostOnce, Budget { jumps: 1, cancels: 1, ..CALM }),
+        (Once::AtLeastOnce, Budget { jumps: 1, cancels: 1, ..CALM }),
+    ] {
+        let seen = explore(once, &two(), budget);
+        assert!(seen.commits > 0 && seen.refusals.contains("Cancelled"));
     }
 }
 
 /// All of it together.
 #[test]
-#[ignore = "about half a minute when optimised; run with --release -- --ignored"]
+#[ignore = "a million states: run it optimised, with --release -- --ignored"]
 fn deep() {
     for once in BOTH {
         for (scripts, budget) in [
             (two().to_vec(), Budget { faults: 1, crashes: 1, cancels: 1, jumps: 1 }),
             (two().to_vec(), Budget { faults: 2, jumps: 1, ..CALM }),
+            (two().to_vec(), Budget { faults: 3, ..CALM }),
             (two().to_vec(), Budget { faults: 1, jumps: 2, ..CALM }),
             (mixed().to_vec(), Budget { faults: 1, crashes: 1, jumps: 1, ..CALM }),
             (three().to_vec(), Budget { faults: 1, crashes: 1, jumps: 1, ..CALM }),

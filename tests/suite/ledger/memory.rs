@@ -66,7 +66,7 @@ proptest! {
             let replies = |model: &BTreeMap<Key, (Vec<u8>, Timestamp)>| {
                 model.values().map(|(bytes, _)| bytes.len()).filter(|length| *length > 320).sum::<usize>()
             };
-            let fits = next.len() <= 6 && (replies(&next) <= 1_500 || replies(&next) <= replies(&model));
+            let fits = next.len() <= 6 && replies(&next) <= 1_500;
             prop_assert_eq!(event, if fits { StoreEvent::Applied } else { StoreEvent::Full });
             if fits {
                 model = next;
@@ -88,4 +88,23 @@ fn a_clock_that_goes_back_does_no_harm() {
     assert!(bench.entry(100.0).is_some());
     bench.finish(100.0, run, COMPLETE);
     assert_eq!(bench.replayed(90.0, retry()).member(), RESULT);
+}
+
+/// Both bounds are inclusive; entries that hold no reply count as entries only.
+#[test]
+fn the_bounds_are_inclusive() {
+    let mut limits = MemoryLimits::default();
+    (limits.entries, limits.reply_bytes) = (3, 1_000);
+    let mut store = Memory::new(limits);
+    let mut put = |which: u8, length: usize| {
+        let operation =
+            Operation::CompareAndSet { expected: None, new: Some(vec![0; length]), expires: at(1.0) };
+        store.apply(at(0.0), &Command::new(Key::new("m", [which; 16], 0), operation))
+    };
+    assert_eq!(put(1, 320), StoreEvent::Applied);
+    assert_eq!(put(2, 1_001), StoreEvent::Full);
+    assert_eq!(put(2, 1_000), StoreEvent::Applied);
+    assert_eq!(put(3, 321), StoreEvent::Full);
+    assert_eq!(put(3, 320), StoreEvent::Applied);
+    assert_eq!(put(4, 1), StoreEvent::Full);
 }

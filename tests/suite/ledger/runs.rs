@@ -166,6 +166,28 @@ fn b6_a_run_that_is_polled_keeps_its_claim() {
     assert!(matches!(bench.entry(now), Some(Entry::Done(_))));
 }
 
+/// B6, B4: a held entry outlives its lease in the store, however long that is, and a renewal keeps the places of
+/// those who wait.
+#[test]
+fn b6_a_long_lease_is_kept_and_renewed_with_its_waiters() {
+    let mut bench = Bench::new(policy(|policy| policy.lease = Duration::from_secs(3_000)));
+    let mut run = bench.run(599.0);
+    let mut second = bench.claim(retry());
+    assert!(matches!(bench.drive(599.5, &mut second), Action::Wait(_)));
+    assert!(matches!(bench.drive_run(599.5, &mut run), RunAction::Wait(until) if until == at(1_599.0)));
+    assert!(matches!(bench.drive_run(1_599.0, &mut run), RunAction::Wait(_)));
+    assert!(matches!(bench.entry(4_598.0), Some(Entry::Held(held)) if held.lease_until == at(4_599.0)));
+
+    let mut bench = with(Once::AtLeastOnce);
+    let mut run = bench.run(0.0);
+    let mut second = bench.claim(retry());
+    assert!(matches!(bench.drive(9.0, &mut second), Action::Wait(_)));
+    assert!(matches!(bench.drive_run(10.0, &mut run), RunAction::Wait(_)));
+    assert!(matches!(bench.entry(10.0), Some(Entry::Held(held)) if held.waiters.len() == 1));
+    bench.commit(11.0, &mut run);
+    assert!(matches!(bench.entry(11.0), Some(Entry::Held(held)) if held.waiters.len() == 1));
+}
+
 /// B6: a renewal that fails is tried again within the lease; one that finds another owner says so, once.
 #[test]
 fn b6_renewals_fail_and_recover() {
@@ -233,7 +255,18 @@ fn b6_a_slow_run_settles_what_was_taken_for_lost() {
         bench.finish(41.0, run, COMPLETE);
         assert_eq!(bench.replayed(42.0, retry()).member(), RESULT);
     }
-    // But it may not begin a commit any more.
+    // One that was overtaken by a run that was lost itself settles nothing: that run may have committed.
+    let mut bench = with(Once::AtLeastOnce);
+    let mut slow = bench.run(0.0);
+    let mut second = bench.run(35.0);
+    bench.commit(35.0, &mut second);
+    drop(second);
+    assert_eq!(bench.refused(71.0, retry()), Refusal::Lost);
+    slow.finish(COMPLETE, &TestVault);
+    assert!(matches!(bench.drive_run(72.0, &mut slow), RunAction::End(End::Refuse(Refusal::Lost))));
+    assert_eq!(bench.refused(73.0, retry()), Refusal::Lost);
+
+    // It may not begin a commit any more.
     let mut bench = with(Once::AtMostOnce);
     let mut run = bench.run(0.0);
     assert_eq!(bench.refused(40.0, retry()), Refusal::Lost);

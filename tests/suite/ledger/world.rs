@@ -52,7 +52,7 @@ pub struct Actor {
 }
 
 enum Stage {
-    Claiming(Claim),
+    Claiming(Box<Claim>),
     /// `busy_until` while the handler or its commits work.
     Running {
         run: Box<Run>,
@@ -69,7 +69,7 @@ impl Actor {
             number,
             script,
             ahead,
-            stage: Stage::Claiming(Claim::new(retry, policy, entropy)),
+            stage: Stage::Claiming(Box::new(Claim::new(retry, policy, entropy))),
             out: None,
             wake: None,
             log: DefaultHasher::new(),
@@ -176,6 +176,7 @@ impl Actor {
                         RunAction::Superseded => {
                             if self.script.yields && !*asked {
                                 *busy_until = None;
+                                self.script.replies = false;
                                 run.finish(Outcome::NotConsumed, &TestVault);
                             }
                         }
