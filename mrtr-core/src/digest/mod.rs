@@ -48,7 +48,7 @@
 //! One pass over the text without recursion; O(n log n) in the members of an object, whatever their names have
 //! in common; at most 25 bytes hashed for each byte of text; 24 bytes of memory for each member or element of
 //! the containers that are open at one time, and 40 more for those of one object with many members while they
-//! are sorted. A flat object of a few members takes two allocations.
+//! are sorted. What is allocated for a value of a few members is nothing.
 
 use sha2::{Digest as _, Sha256};
 

@@ -1,11 +1,9 @@
 //! The bounded pass over JSON text: grammar, depth, number of values, duplicate names (G-38, B-82).
 //!
 //! It never recurses, and what it allocates is proportional to the names of the objects that are open at one
-//! time, never to the length of a string.
+//! time, never to the length of a string. For ordinary messages that is nothing.
 
-use alloc::vec::Vec;
-
-use super::{Json, Refusal, lex, names};
+use super::{Json, Refusal, lex, names, stack::Stack};
 use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
@@ -21,8 +19,8 @@ pub(super) fn check_members<'a>(
     mut member: impl FnMut(&'a str, Json<'a>),
 ) -> Result<Json<'a>, Refusal> {
     let bytes = text.as_bytes();
-    let mut frames: Vec<Frame> = Vec::with_capacity(16);
-    let mut names = Names { text, places: Vec::with_capacity(32) };
+    let mut frames = Stack::<Frame, 16>::new();
+    let mut names = Names { text, places: Stack::new() };
     let mut nodes = 0usize;
     // The name of the member at the top that is being read, and where its value begins.
     let (mut top_name, mut top_value) = (None, 0);
@@ -35,7 +33,7 @@ pub(super) fn check_members<'a>(
         match (expect, byte) {
             (Expect::Name | Expect::NameOrEnd, b'"') => {
                 let (end, plain) = check_string(bytes, at)?;
-                if let Some(Frame::Object(object)) = frames.last_mut() {
+                if let Some(Frame::Object(object)) = frames.as_mut_slice().last_mut() {
                     object.seen.add(bytes, at, end, plain);
                 }
                 names.places.push(at);
@@ -61,7 +59,7 @@ pub(super) fn check_members<'a>(
                 expect = Expect::CommaOrEnd;
             }
             (Expect::CommaOrEnd, b',') => {
-                expect = match frames.last() {
+                expect = match frames.as_slice().last() {
                     Some(Frame::Object(_)) => Expect::Name,
                     Some(Frame::Array) => Expect::Value,
                     None => return Err(Refusal::Syntax { at }),
@@ -130,8 +128,9 @@ enum Expect {
 }
 
 /// A container that is still open.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Frame {
+    #[default]
     Array,
     Object(Object),
 }
@@ -179,14 +178,14 @@ impl Seen {
 /// it closes.
 struct Names<'a> {
     text: &'a str,
-    places: Vec<usize>,
+    places: Stack<usize, 32>,
 }
 
 impl Names<'_> {
     /// Closes an object, unless two of its names are the same.
     fn close(&mut self, object: Object) -> Result<(), Refusal> {
         let second = if object.seen.doubt {
-            let own = self.places.get_mut(object.names_from..).unwrap_or_default();
+            let own = self.places.as_mut_slice().get_mut(object.names_from..).unwrap_or_default();
             names::sort(self.text, own, |&at| at)
         } else {
             None
