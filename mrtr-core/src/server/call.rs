@@ -67,6 +67,7 @@ pub(super) struct Inner<'a> {
     pub(super) headers: Option<&'a dyn Headers>,
     pub(super) entropy: Entropy,
     pub(super) received: Timestamp,
+    /// Zeros until the exchange is opened: then it is new, or the state's.
     pub(super) exchange: ExchangeId,
     pub(super) deadline: Timestamp,
     pub(super) journal: Journal,
@@ -96,7 +97,6 @@ impl<'a> Call<'a> {
         params: CallParams<'a>,
         env: RoundEnv<'a>,
     ) -> Self {
-        let exchange = ExchangeId::from_entropy(&env.entropy);
         let deadline = env.now.saturating_add(server.config().limits.exchange);
         let second_hand = params.state.is_some() || params.responses.is_some();
         Self(Box::new(Inner {
@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
             headers: env.headers,
             entropy: env.entropy,
             received: env.now,
-            exchange,
+            exchange: ExchangeId::from_bytes([0; 16]),
             deadline,
             journal: Journal::new(env.now),
             answers: Answers::None,
@@ -170,7 +170,10 @@ impl<'a> Call<'a> {
             );
             return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
         }
-        let Some(token) = inner.params.state.clone() else {
+        let Some(token) = &inner.params.state else {
+            // One expansion for the exchange's id, one for the nonce of the state that is likely to follow.
+            inner.entropy.prepare();
+            inner.exchange = ExchangeId::from_entropy(&inner.entropy);
             if let Some(given) = inner.params.responses
                 && !inner.server.config().require_state
             {
@@ -179,7 +182,7 @@ impl<'a> Call<'a> {
             return Received::Pending(Exchange { inner: self.0, state: Pending });
         };
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
-        let opened = match inner.server.config().sealer.open(&token, &binding, inner.received) {
+        let opened = match inner.server.config().sealer.open(token, &binding, inner.received) {
             Ok(opened) => opened,
             Err(refused) => {
                 return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::State(refused)));
