@@ -19,6 +19,22 @@ pub(super) fn hash(value: Json<'_>, without: Option<&str>) -> Result<[u8; 32], D
     }
 }
 
+/// The digest of `{"mode":"form","message":…,"requestedSchema":…}`, given the digest of the schema.
+pub(super) fn hash_form(message: &str, requested: &[u8; 32]) -> [u8; 32] {
+    let mut sink = Sink::default();
+    sink.put(b"o");
+    sink.length(3);
+    for (name, text) in [("message", message), ("mode", "form")] {
+        sink.plain(name);
+        sink.put(b"s");
+        sink.plain(text);
+    }
+    sink.plain("requestedSchema");
+    sink.head(b'o', 32);
+    sink.put(requested);
+    sink.finish()
+}
+
 /// A container whose end has not been seen.
 #[derive(Clone, Copy, Default)]
 struct Frame {
@@ -181,12 +197,17 @@ impl Sink {
         self.length(length);
     }
 
+    /// The length and the UTF-8 of text without escapes.
+    fn plain(&mut self, text: &str) {
+        self.length(text.len());
+        self.put(text.as_bytes());
+    }
+
     /// A string, by where it opens: its length and its UTF-8.
     fn string(&mut self, text: &str, at: usize) -> Result<(), DigestFault> {
         let inside = text::inside(text, at);
         if !inside.contains('\\') {
-            self.length(inside.len());
-            self.put(inside.as_bytes());
+            self.plain(inside);
             return Ok(());
         }
         let mut length = 0;

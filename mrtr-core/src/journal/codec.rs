@@ -5,7 +5,7 @@
 //! state?   = 0x00 | 0x01 text
 //! rounds   = count(entries) · entry*
 //! entry    = flags u8 (1 silent · 2 checkpoint · 4 swallowed · 8 run) · if run: count(n ≥ 2), else: count(asks) · ask*
-//! ask      = text(key) · kind u8 · fingerprint 16 · verdict
+//! ask      = text(key) · kind u8 · fingerprint 32 · verdict
 //! verdict  = 0 | 1 text | 2 count u8 text | 3 | 4
 //! once     = text(name) · count(nth) · count(segment) · text(value)
 //! value    = text(name) · text(value)

@@ -4,7 +4,6 @@ use alloc::{boxed::Box, string::String};
 
 use super::{Exchange, Open};
 use crate::{
-    digest::Fingerprint,
     journal::{Asked, Verdict},
     jsonrpc::Json,
     tape::{Answers, replay::judge},
@@ -59,7 +58,7 @@ impl<S: Open> Exchange<'_, S> {
     /// ```
     #[must_use]
     pub fn answer(&self, key: &str, ask: &InputRequest<'_>) -> Given<String> {
-        let Ok(fingerprint) = Fingerprint::new(self.inner.exchange.as_bytes(), ask.kind(), ask.params()) else {
+        let Ok(fingerprint) = ask.fingerprint() else {
             return Given::Missing;
         };
         let same = |asked: &&Asked| asked.kind == ask.kind() && asked.fingerprint == fingerprint;
@@ -102,12 +101,10 @@ impl<S: Open> Exchange<'_, S> {
 
 fn given(ask: &InputRequest<'_>, text: &str) -> Given<String> {
     match (text.strip_prefix('a'), text) {
-        (Some(content), _) => match ask.requested_schema() {
-            Some(schema) if !content.is_empty() => match judge(schema, Json::trusted(content)) {
-                Ok(cleaned) => Given::Given(cleaned),
-                Err(reason) => Given::Invalid(reason),
-            },
-            _ => Given::Given(content.into()),
+        (Some(""), _) => Given::Given(String::new()),
+        (Some(content), _) => match judge(ask, Json::trusted(content)) {
+            Ok(cleaned) => Given::Given(cleaned),
+            Err(reason) => Given::Invalid(reason),
         },
         (None, "d") => Given::Declined,
         (None, "c") => Given::Cancelled,

@@ -4,7 +4,6 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::{Complete, Exchange, Open, Retrying, reply};
 use crate::{
-    digest::Fingerprint,
     error::{ErrorCode, RpcError},
     http::ReplyClass,
     journal::{Asked, Journal, Round, Verdict},
@@ -182,8 +181,7 @@ impl super::call::Inner<'_> {
             if !crate::tape::key_is_valid(&key) {
                 return Err(Fault::BadKey(key.chars().take(80).collect()));
             }
-            let fingerprint = Fingerprint::new(self.exchange.as_bytes(), request.kind(), request.params())
-                .map_err(|_| Fault::BadAsk(key.clone()))?;
+            let fingerprint = request.fingerprint().map_err(|_| Fault::BadAsk(key.clone()))?;
             let key: Box<str> = key.into();
             round.asks.push(Asked { key: key.clone(), kind: request.kind(), fingerprint, verdict: Verdict::Open });
             outgoing.asks.push(OutgoingAsk { key, request, invalid: None });

@@ -132,11 +132,13 @@ impl Tape {
         Ok(outgoing)
     }
 
-    /// A form outside the language of forms could only be refused by the client (R-123, G-16).
+    /// A form outside the language of forms could only be refused by the client (R-123, G-16). One that was built
+    /// here never is.
     fn check_forms(&self) -> Result<(), Fault> {
         for slot in self.slots.values().filter(|slot| slot.is_open()) {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
-            if let Some(schema) = request.requested_schema()
+            if request.built().is_none()
+                && let Some(schema) = request.requested_schema()
                 && let Err(fault) = crate::form::Schema::read(schema)
             {
                 return Err(Fault::BadForm { key: String::from(&*asked.key), problem: alloc::format!("{fault}") });

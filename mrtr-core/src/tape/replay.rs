@@ -124,8 +124,7 @@ impl Tape {
     ) -> Result<Verdict, AnswerFault> {
         let text = match read_answer(asked.kind, answer)? {
             Answer::Form { action: Action::Accept, content } => {
-                let schema = request.and_then(InputRequest::requested_schema);
-                match schema.map(|schema| judge(schema, content)) {
+                match request.map(|request| judge(request, content)) {
                     None => alloc::format!("a{}", content.as_str()),
                     Some(Ok(cleaned)) => alloc::format!("a{cleaned}"),
                     Some(Err(reason)) => {
@@ -222,8 +221,17 @@ impl Tape {
 
 /// Judges the content of an accepted form by the form that was shown (R-132, G-20): the members the form knows,
 /// or a sentence for the person.
-pub(crate) fn judge(schema: Json<'_>, content: Json<'_>) -> Result<String, String> {
-    // Forms that cannot be read are not sent, so an answer to one is nothing to judge.
-    let Ok(schema) = Schema::read(schema) else { return Ok(content.as_str().into()) };
+pub(crate) fn judge(request: &InputRequest<'_>, content: Json<'_>) -> Result<String, String> {
+    let read;
+    let schema = match request.built() {
+        Some(schema) => schema,
+        None => {
+            // Forms that cannot be read are not sent, so an answer to one is nothing to judge.
+            let schema = request.requested_schema().map(Schema::read);
+            let Some(Ok(schema)) = schema else { return Ok(content.as_str().into()) };
+            read = schema;
+            &read
+        }
+    };
     schema.validate(content).map(form::Cleaned::into_string).map_err(|invalid| alloc::format!("{invalid}"))
 }

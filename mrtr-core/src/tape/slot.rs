@@ -190,10 +190,9 @@ impl Tape {
         if !request.is_well_formed(&self.limits) {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
         }
-        let fingerprint = Fingerprint::new(self.exchange.as_bytes(), kind, request.params());
-        let fingerprint = fingerprint.unwrap_or_else(|_| {
+        let fingerprint = request.fingerprint().unwrap_or_else(|_| {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
-            Fingerprint::from_bytes([0; 16])
+            Fingerprint::from_bytes([0; 32])
         });
         Asked { key, kind, fingerprint, verdict: Verdict::Open }
     }
