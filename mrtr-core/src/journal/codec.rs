@@ -15,7 +15,7 @@
 //!
 //! A run is a sequence of checkpoint rounds without questions, stored as a count (A10).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{Asked, Journal, Named, Once, Round, SILENT_ROUNDS, Verdict};
 use crate::{digest::Fingerprint, limits::Limits, time::Timestamp, wire::AskKind};
@@ -253,9 +253,9 @@ impl<'a> Reader<'a> {
         Err(CodecFault::Malformed)
     }
 
-    fn text(&mut self) -> Result<Box<str>, CodecFault> {
+    fn text<T: From<&'a str>>(&mut self) -> Result<T, CodecFault> {
         let count = self.count()?;
-        core::str::from_utf8(self.take(count)?).map(Box::from).map_err(|_| CodecFault::Malformed)
+        core::str::from_utf8(self.take(count)?).map(T::from).map_err(|_| CodecFault::Malformed)
     }
 
     fn asked(&mut self) -> Result<Asked, CodecFault> {

@@ -11,7 +11,7 @@ use crate::{
     entropy::Entropy,
     error::RpcError,
     http::{Headers, ReplyClass},
-    journal::{Asked, Journal, Verdict},
+    journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
     seal::{Binding, ExchangeId, Principal},
     tape::{Answers, Tape, TapeSetup, owned_answers},
@@ -307,15 +307,11 @@ impl Inner<'_> {
         let Answers::LastRound(answers) = &self.answers else { return };
         let Some(round) = self.journal.rounds.last_mut() else { return };
         for (key, text) in answers {
-            let Some(asked) = round.asks.iter_mut().find(|asked| asked.key == *key) else { continue };
-            if let Some(recorded) = recorded(asked, Json::trusted(text)) {
-                asked.verdict = Verdict::Answer(recorded);
+            let Some(asked) = round.asks.iter_mut().find(|asked| *asked.key == **key) else { continue };
+            if let Ok(answer) = read_answer(asked.kind, Json::trusted(text)) {
+                asked.verdict = Verdict::Answer(super::answer::recorded_text(&answer));
             }
         }
         self.answers = Answers::None;
     }
-}
-
-fn recorded(asked: &Asked, answer: Json<'_>) -> Option<Box<str>> {
-    super::answer::recorded_text(&read_answer(asked.kind, answer).ok()?)
 }

@@ -1,6 +1,6 @@
 //! `InputRequired`: the request was answered with questions, a state, or both.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::{Complete, Exchange, Open, Retrying, reply};
 use crate::{
@@ -19,7 +19,6 @@ use crate::{
 pub struct InputRequired {
     /// Until when the state is good.
     pub expires: Timestamp,
-    keys: Vec<Box<str>>,
 }
 
 /// The asks of a return-style server's round, in their order on the wire (G-36).
@@ -147,10 +146,9 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &token);
-        let keys = outgoing.asks.iter().map(|ask| ask.key.clone()).collect();
         let mut inner = self.inner;
         inner.journal = journal;
-        Ok(Exchange { inner, state: InputRequired { expires, keys } })
+        Ok(Exchange { inner, state: InputRequired { expires } })
     }
 }
 
@@ -182,7 +180,7 @@ impl super::call::Inner<'_> {
                 return Err(Fault::BadKey(key.chars().take(80).collect()));
             }
             let fingerprint = request.fingerprint().map_err(|_| Fault::BadAsk(key.clone()))?;
-            let key: Box<str> = key.into();
+            let key: Arc<str> = key.into();
             round.asks.push(Asked { key: key.clone(), kind: request.kind(), fingerprint, verdict: Verdict::Open });
             outgoing.asks.push(OutgoingAsk { key, request, invalid: None });
         }
@@ -194,7 +192,8 @@ impl super::call::Inner<'_> {
 impl Exchange<'_, InputRequired> {
     /// The keys that were asked.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.state.keys.iter().map(|key| &**key)
+        let round = self.inner.journal.rounds.last();
+        round.map_or(&[][..], |round| &round.asks).iter().map(|asked| &*asked.key)
     }
 
     /// Until when the state is good.
