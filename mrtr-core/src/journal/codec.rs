@@ -46,51 +46,58 @@ pub enum CodecFault {
 impl Journal {
     /// Appends the journal's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
-        out.extend_from_slice(&self.started.as_unix_millis().to_be_bytes());
-        out.push(self.divergences);
+        self.write(out);
+    }
+
+    /// How many bytes [`encode`](Self::encode) appends.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        let mut length = Length(0);
+        self.write(&mut length);
+        length.0
+    }
+
+    fn write(&self, out: &mut impl Sink) {
+        out.put(&[VERSION]);
+        out.put(&self.started.as_unix_millis().to_be_bytes());
+        out.put(&[self.divergences]);
         match &self.state {
-            None => out.push(0),
+            None => out.put(&[0]),
             Some(state) => {
-                out.push(1);
+                out.put(&[1]);
                 put_text(out, state);
             }
         }
-        let mut entries: Vec<(&Round, usize)> = Vec::with_capacity(self.rounds.len());
-        for round in &self.rounds {
-            match entries.last_mut() {
-                Some((last, times)) if is_plain_checkpoint(last) && is_plain_checkpoint(round) => *times += 1,
-                _ => entries.push((round, 1)),
-            }
-        }
-        put_count(out, entries.len());
-        for (round, times) in entries {
+        let entries = || self.rounds.chunk_by(|a, b| is_plain_checkpoint(a) && is_plain_checkpoint(b));
+        put_count(out, entries().count());
+        for run in entries() {
+            let Some(round) = run.first() else { continue };
             let flags = if round.silent { SILENT } else { 0 }
                 | if round.checkpoint { CHECKPOINT } else { 0 }
                 | if round.swallowed { SWALLOWED } else { 0 };
-            if times > 1 {
-                out.push(flags | RUN);
-                put_count(out, times);
+            if run.len() > 1 {
+                out.put(&[flags | RUN]);
+                put_count(out, run.len());
                 continue;
             }
-            out.push(flags);
+            out.put(&[flags]);
             put_count(out, round.asks.len());
             for asked in &round.asks {
                 put_text(out, &asked.key);
-                out.push(asked.kind.code());
-                out.extend_from_slice(asked.fingerprint.as_bytes());
+                out.put(&[asked.kind.code()]);
+                out.put(asked.fingerprint.as_bytes());
                 match &asked.verdict {
-                    Verdict::Open => out.push(0),
+                    Verdict::Open => out.put(&[0]),
                     Verdict::Answer(text) => {
-                        out.push(1);
+                        out.put(&[1]);
                         put_text(out, text);
                     }
                     Verdict::Invalid { count, reason } => {
-                        out.extend_from_slice(&[2, *count]);
+                        out.put(&[2, *count]);
                         put_text(out, reason);
                     }
-                    Verdict::Unavailable => out.push(3),
-                    Verdict::NotYet => out.push(4),
+                    Verdict::Unavailable => out.put(&[3]),
+                    Verdict::NotYet => out.put(&[4]),
                 }
             }
         }
@@ -199,19 +206,39 @@ fn is_plain_checkpoint(round: &Round) -> bool {
     round.checkpoint && round.asks.is_empty() && !round.silent && !round.swallowed
 }
 
-fn put_count(out: &mut Vec<u8>, count: usize) {
+/// Where a journal is written to.
+trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl Sink for Length {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
+fn put_count(out: &mut impl Sink, count: usize) {
     // Everything counted here lies far below 32 bits: a state is at most a few hundred kilobytes.
     let mut rest = u32::try_from(count).unwrap_or(u32::MAX);
     while rest >= 0x80 {
-        out.push(u8::try_from(rest & 0x7f).unwrap_or(0) | 0x80);
+        out.put(&[u8::try_from(rest & 0x7f).unwrap_or(0) | 0x80]);
         rest >>= 7;
     }
-    out.push(u8::try_from(rest).unwrap_or(0));
+    out.put(&[u8::try_from(rest).unwrap_or(0)]);
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+fn put_text(out: &mut impl Sink, text: &str) {
     put_count(out, text.len());
-    out.extend_from_slice(text.as_bytes());
+    out.put(text.as_bytes());
 }
 
 struct Reader<'a> {

@@ -124,8 +124,6 @@ impl<'a, S: Open> Exchange<'a, S> {
         out: &mut Vec<u8>,
     ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, SealError)> {
         let inner = &*self.inner;
-        let mut payload = zeroize::Zeroizing::new(Vec::with_capacity(256));
-        journal.encode(&mut payload);
         let state_only = journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty()).count();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let claims = NewClaims {
@@ -138,14 +136,16 @@ impl<'a, S: Open> Exchange<'a, S> {
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
         let sealer = &inner.server.config().sealer;
         let expires = sealer.expiry(&claims, now);
-        let token = match sealer.seal(&claims, &payload, &binding, now, &inner.entropy) {
-            Ok(token) => token,
+        let payload = |body: &mut Vec<u8>| journal.encode(body);
+        let sealed = sealer.seal_with(&claims, journal.encoded_len(), payload, &binding, now, &inner.entropy);
+        let state = match sealed {
+            Ok(state) => state,
             Err(error) => {
                 let reply = RpcError::internal(alloc::format!("Internal error: {error}"));
                 return Err((self.fail(&reply, out), error));
             }
         };
-        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &token);
+        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &state);
         let mut inner = self.inner;
         inner.journal = journal;
         Ok(Exchange { inner, state: InputRequired { expires } })

@@ -92,6 +92,14 @@ pub struct OutgoingAsk {
     pub invalid: Option<Box<str>>,
 }
 
+impl OutgoingAsk {
+    /// About how many bytes it takes in a message.
+    pub(crate) fn size(&self) -> usize {
+        let params = self.request.params().map_or(0, |params| params.as_str().len());
+        64 + self.key.len() + params + self.invalid.as_deref().map_or(0, str::len)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Slot {
     /// What the journal knows it by; `None` for a checkpoint.
