@@ -288,15 +288,21 @@ impl<'a, S: Open> Exchange<'a, S> {
         self.inner.principal
     }
 
-    /// The tape that replays this exchange. Hand its journal back to [`suspend`](Self::suspend).
+    /// The tape that replays this exchange. It has the journal until it is handed [back](Self::set_journal).
     pub(crate) fn tape(&mut self) -> Tape {
         let config = self.inner.server.config();
-        let mut setup = TapeSetup::new(self.inner.exchange, self.inner.journal.clone(), self.inner.deadline);
+        let emptied = Journal::new(self.inner.journal.started());
+        let journal = core::mem::replace(&mut self.inner.journal, emptied);
+        let mut setup = TapeSetup::new(self.inner.exchange, journal, self.inner.deadline);
         setup.answers = core::mem::take(&mut self.inner.answers);
         setup.capabilities = self.inner.meta.capabilities;
         setup.policy = config.tape.clone();
         setup.limits = config.limits.clone();
         Tape::new(setup)
+    }
+
+    pub(crate) fn set_journal(&mut self, journal: Journal) {
+        self.inner.journal = journal;
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Complete, Exchange, Open, Retrying, reply};
 use crate::{
     error::{ErrorCode, RpcError},
     http::ReplyClass,
-    journal::{Asked, Journal, Round, Verdict},
+    journal::{Asked, Round, Verdict},
     seal::{Binding, NewClaims, SealError},
     tape::{Fault, Outgoing, OutgoingAsk},
     time::Timestamp,
@@ -97,8 +97,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         self.inner.journal.state = Some(text.into());
-        let journal = core::mem::replace(&mut self.inner.journal, Journal::new(now));
-        match self.suspend(&outgoing, journal, now, out) {
+        match self.suspend(&outgoing, now, out) {
             Ok(exchange) => Ok(exchange),
             Err((_, error)) => Err(RequireError::Seal(error)),
         }
@@ -119,11 +118,11 @@ impl<'a, S: Open> Exchange<'a, S> {
     pub(crate) fn suspend(
         self,
         outgoing: &Outgoing,
-        journal: Journal,
         now: Timestamp,
         out: &mut Vec<u8>,
     ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, SealError)> {
         let inner = &*self.inner;
+        let journal = &inner.journal;
         let state_only = journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty()).count();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let claims = NewClaims {
@@ -146,9 +145,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &state);
-        let mut inner = self.inner;
-        inner.journal = journal;
-        Ok(Exchange { inner, state: InputRequired { expires } })
+        Ok(Exchange { inner: self.inner, state: InputRequired { expires } })
     }
 }
 
