@@ -15,7 +15,7 @@ use crate::{
     form::{Elicited, Form},
     jsonrpc::Json,
     seal::ExchangeId,
-    tape::AskSpec,
+    tape::{AskSpec, never_early},
     time::Timestamp,
     wire::{Action, AskingMethod, ClientCapabilities, InputRequest, Root, Sampled, Sampling},
 };
@@ -91,9 +91,8 @@ impl Ctx {
         solicited: bool,
         decode: fn(&str) -> Result<T, String>,
     ) -> Ask<T> {
-        let mut spec = AskSpec::new(key, request);
-        spec.solicited |= solicited;
-        let ticket = self.shared.lock().tape.register(spec);
+        let solicited = solicited || never_early(&request);
+        let ticket = self.shared.lock().tape.register_as(key, Some(request), solicited);
         Ask::new(self.shared.clone(), ticket, decode)
     }
 

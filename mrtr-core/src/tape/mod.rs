@@ -28,7 +28,7 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
-pub(crate) use slot::key_is_valid;
+pub(crate) use slot::{key_is_valid, never_early};
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
 
 use crate::{

@@ -32,7 +32,7 @@ impl AskSpec {
     /// A required ask that may be answered without a state, as far as its kind allows it: a url never may (A7).
     #[must_use]
     pub fn new(key: impl Into<String>, request: InputRequest<'static>) -> Self {
-        let solicited = request.kind() == AskKind::Url;
+        let solicited = never_early(&request);
         Self { key: key.into(), request: Some(request), optional: false, solicited }
     }
 
@@ -41,6 +41,11 @@ impl AskSpec {
     pub fn checkpoint() -> Self {
         Self { key: String::new(), request: None, optional: false, solicited: true }
     }
+}
+
+/// Whether an answer without a state is never taken, whoever asks (A7).
+pub(crate) fn never_early(request: &InputRequest<'_>) -> bool {
+    request.kind() == AskKind::Url
 }
 
 /// What an ask came to.
@@ -222,16 +227,28 @@ impl Tape {
     /// Registers an ask, at the call (A1). A fault is kept and ends the attempt at the next step; the ticket
     /// is good in any case.
     pub fn register(&mut self, spec: AskSpec) -> Ticket {
+        let ticket = self.register_as(&spec.key, spec.request, spec.solicited);
+        self.set_optional(ticket, spec.optional);
+        ticket
+    }
+
+    /// [`register`](Self::register) for a required ask whose key is borrowed.
+    pub(crate) fn register_as(
+        &mut self,
+        key: &str,
+        request: Option<InputRequest<'static>>,
+        solicited: bool,
+    ) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket = self.next_ticket.wrapping_add(1);
-        let asked = spec.request.as_ref().map(|request| self.name(&spec.key, request));
+        let asked = request.as_ref().map(|request| self.name(key, request));
         self.slots.insert(
             ticket,
             Slot {
                 asked,
-                request: spec.request,
-                optional: spec.optional,
-                solicited: spec.solicited,
+                request,
+                optional: false,
+                solicited,
                 polled: false,
                 resolution: None,
                 taken: false,
