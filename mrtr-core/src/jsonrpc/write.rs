@@ -2,38 +2,37 @@
 
 use alloc::vec::Vec;
 
-use super::RequestId;
+use super::{RequestId, lex};
 use crate::error::RpcError;
 
 /// Appends a string with the escapes JSON demands and no others.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
-    let mut from = 0;
     let bytes = text.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
+    let mut from = 0;
+    loop {
+        let at = lex::skip_plain(bytes, from);
+        out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
+        let Some(&byte) = bytes.get(at) else { break };
+        from = at + 1;
         let short = match byte {
-            b'"' => b'"',
-            b'\\' => b'\\',
             b'\n' => b'n',
             b'\r' => b'r',
             b'\t' => b't',
             8 => b'b',
             12 => b'f',
-            0..=0x1f => 0,
-            _ => continue,
+            0..=0x1f => {
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX.get(usize::from(byte >> 4)).copied().unwrap_or(b'0'));
+                out.push(HEX.get(usize::from(byte & 15)).copied().unwrap_or(b'0'));
+                continue;
+            }
+            // A quote or a backslash.
+            other => other,
         };
-        out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
-        from = at + 1;
-        if short == 0 {
-            out.extend_from_slice(b"\\u00");
-            out.push(HEX.get(usize::from(byte >> 4)).copied().unwrap_or(b'0'));
-            out.push(HEX.get(usize::from(byte & 15)).copied().unwrap_or(b'0'));
-        } else {
-            out.extend_from_slice(&[b'\\', short]);
-        }
+        out.extend_from_slice(&[b'\\', short]);
     }
-    out.extend_from_slice(bytes.get(from..).unwrap_or_default());
     out.push(b'"');
 }
 
