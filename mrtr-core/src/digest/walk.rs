@@ -206,7 +206,7 @@ impl Sink {
     /// A string, by where it opens: its length and its UTF-8.
     fn string(&mut self, text: &str, at: usize) -> Result<(), DigestFault> {
         let inside = text::inside(text, at);
-        if !inside.contains('\\') {
+        if lex::skip_plain(inside.as_bytes(), 0) == inside.len() {
             self.plain(inside);
             return Ok(());
         }

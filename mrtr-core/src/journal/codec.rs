@@ -136,6 +136,8 @@ impl Journal {
         let mut journal = Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state, divergences };
         let (mut asking, mut plain, mut silent) = (0usize, 0usize, 0usize);
         let entries = input.count()?;
+        // One more is likely to follow. Runs are longer than their entries, absurd counts shorter than they say.
+        journal.rounds.reserve(entries.min(limits.rounds as usize) + 1);
         // Each entry takes at least two bytes, so a count that the bytes cannot hold fails before long.
         for _ in 0..entries {
             let flags = input.byte()?;
@@ -161,7 +163,9 @@ impl Journal {
                 checkpoint: flags & CHECKPOINT != 0,
                 swallowed: flags & SWALLOWED != 0,
             };
-            for _ in 0..input.count()? {
+            let asks = input.count()?;
+            round.asks.reserve_exact(asks.min(limits.asks_sent));
+            for _ in 0..asks {
                 round.asks.push(input.asked()?);
             }
             if is_plain_checkpoint(&round) && journal.rounds.last().is_some_and(is_plain_checkpoint) {
