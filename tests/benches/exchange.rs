@@ -6,7 +6,10 @@ use std::process::ExitCode;
 
 use allocation_counter::measure;
 use mrtr_core::{Limits, jsonrpc::admit};
-use mrtr_tests::bench::{self, Case};
+use mrtr_tests::{
+    bench::{self, Case},
+    exchange::{Bench, SUITES},
+};
 
 fn main() -> ExitCode {
     bench::main(cases(), |run| {
@@ -18,14 +21,41 @@ fn main() -> ExitCode {
 fn cases() -> Vec<Case> {
     let call = retry(1);
     let long = retry(64);
-    vec![
+    let mut cases = vec![
         Case::new("admit/retry", move || {
             black_box(admit(black_box(call.as_bytes()), &Limits::default()).expect("a good message"));
         }),
         Case::new("admit/retry-64-answers", move || {
             black_box(admit(black_box(long.as_bytes()), &Limits::default()).expect("a good message"));
         }),
-    ]
+    ];
+    // Call, interim result, answer, retry, result; both sides, bytes to bytes.
+    for suite in SUITES {
+        let (bench, mut number) = (Bench::new(suite, 1), 0);
+        cases.push(Case::new(whole(suite), move || {
+            number += 1;
+            black_box(bench.exchange(number));
+        }));
+    }
+    // The last request of an exchange with ten recorded asks.
+    let bench = Bench::new("xchacha", 10);
+    let (request, mut reply, mut number) = (bench.exchange(0), Vec::new(), 0);
+    cases.push(Case::new("replay/10-asks", move || {
+        number += 1;
+        reply.clear();
+        bench.serve(&request, 256 + number, &mut reply);
+        black_box(&reply);
+    }));
+    cases
+}
+
+fn whole(suite: &str) -> &'static str {
+    match suite {
+        "hmac" => "exchange/hmac",
+        "xchacha" => "exchange/xchacha",
+        "aes-gcm" => "exchange/aes-gcm",
+        other => panic!("no suite {other}"),
+    }
 }
 
 /// A retry as it arrives: answers, a state of usual size, the metadata of a modern request.

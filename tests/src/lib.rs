@@ -2,6 +2,7 @@
 //! entropy.
 
 pub mod bench;
+pub mod exchange;
 pub mod form;
 pub mod model;
 pub mod world;

@@ -74,7 +74,7 @@ impl<H> Catalog<H> {
     }
 
     pub(super) fn list_tools(&self) -> Vec<u8> {
-        self.list("tools", self.tools.iter(), |(tool, _), out| tool.write(out))
+        self.list("tools", self.tools.iter(), |offered, out| offered.tool.write(out))
     }
 
     pub(super) fn list_prompts(&self) -> Vec<u8> {

@@ -2,10 +2,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Catalog, Filter, Listen, Prompt, Tool};
+use super::{Catalog, Filter, Listen, OfferedTool, Prompt, Tool};
 use crate::{
     error::{ErrorCode, RpcError},
-    http::{self, ReplyClass},
+    http::{self, ParamHeaders, ReplyClass},
     jsonrpc::{Json, write},
     server::{Call, Plain, Rejected, Server, write_result},
     wire::AskingMethod,
@@ -50,12 +50,12 @@ impl<H> Catalog<H> {
         let refused = |call: Call<'a>, error, class| Route::Refused(call.reject(error, class));
         match call.method() {
             AskingMethod::ToolsCall => {
-                let found = self.tools.iter().find(|(tool, _)| tool.name == call.target());
-                let Some((tool, handler)) = found else {
+                let found = self.tools.iter().find(|offered| offered.tool.name == call.target());
+                let Some(OfferedTool { tool, headers, handler }) = found else {
                     let error = unknown("tool", call.target());
                     return refused(call, error, ReplyClass::HandlerError);
                 };
-                match check_tool(tool, &call) {
+                match check_tool(tool, headers, &call) {
                     Err((error, class)) => refused(call, error, class),
                     Ok(()) => Route::Handler { call, handler, parts: Vec::new() },
                 }
@@ -176,11 +176,9 @@ fn one_page(plain: &Plain<'_>, list: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>
     }
 }
 
-fn check_tool(tool: &Tool, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)> {
-    if let Some(headers) = call.headers()
-        && let Ok(annotations) = http::ParamHeaders::from_schema(Json::trusted(&tool.input_schema))
-    {
-        http::check_params(headers, call.request(), &annotations)
+fn check_tool(tool: &Tool, mirrored: &ParamHeaders, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)> {
+    if let Some(headers) = call.headers() {
+        http::check_params(headers, call.request(), mirrored)
             .map_err(|fault| (fault.error(), ReplyClass::HeaderMismatch))?;
     }
     let capabilities = call.meta().capabilities;

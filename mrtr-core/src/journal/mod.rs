@@ -13,7 +13,7 @@
 mod codec;
 mod divergence;
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 pub use codec::CodecFault;
 pub use divergence::{AskedBefore, Divergence, DivergenceKind};
@@ -56,7 +56,8 @@ pub(crate) struct Round {
 /// One ask of a round and what became of it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    pub(crate) key: Box<str>,
+    /// Shared with whoever else names the ask: it stands in every round until it is answered.
+    pub(crate) key: Arc<str>,
     pub(crate) kind: AskKind,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) verdict: Verdict,
@@ -68,7 +69,7 @@ pub(crate) enum Verdict {
     /// No usable answer: asked again under its old key.
     Open,
     /// Answered: the text that [`Recorded`] wrote.
-    Answer(Box<str>),
+    Answer(Arc<str>),
     /// Answered with content that does not fit, for the n-th time.
     Invalid { count: u8, reason: Box<str> },
     /// Optional, and the client cannot answer it (A6).

@@ -23,7 +23,7 @@ fn rest(text: &str, from: usize) -> &str {
 /// Decodes a string token, quotes included. Borrowed when it has no escapes.
 pub(crate) fn decode(token: &str) -> Result<Cow<'_, str>, LoneSurrogate> {
     let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
-    if !inside.contains('\\') {
+    if lex::skip_plain(inside.as_bytes(), 0) == inside.len() {
         return Ok(Cow::Borrowed(inside));
     }
     let mut out = String::with_capacity(inside.len());

@@ -4,12 +4,16 @@ use alloc::vec::Vec;
 
 use crate::{
     jsonrpc::{Json, RequestId, write},
+    seal::Sealed,
     tape::Outgoing,
     wire::{Implementation, key},
 };
 
 /// Our own member of an interim result's `_meta` (R-041): why the last answers to these keys did not fit.
 pub(crate) const INVALID: &str = "dev.mrtr/invalid";
+
+/// About what a reply takes beside what it carries, if id and names are short: its buffer is made once.
+const FRAME: usize = 256;
 
 /// What becomes of caching hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,7 @@ pub(crate) fn write_result(
     result: Json<'_>,
     hints: Hints,
 ) {
+    out.reserve(FRAME + result.as_str().len());
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"complete\"");
     let (mut meta, mut ttl, mut scope) = (None, false, false);
@@ -77,8 +82,10 @@ pub(crate) fn write_interim(
     id: &RequestId,
     info: &Implementation,
     asks: &Outgoing,
-    state: &str,
+    state: &Sealed,
 ) {
+    let asked = asks.asks.iter().map(|ask| ask.size()).sum::<usize>();
+    out.reserve(FRAME + asked + state.text_len());
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"input_required\"");
     if !asks.asks.is_empty() {
@@ -93,9 +100,9 @@ pub(crate) fn write_interim(
         }
         out.push(b'}');
     }
-    out.extend_from_slice(b",\"requestState\":");
-    write::string(out, state);
-    out.extend_from_slice(b",\"_meta\":{");
+    out.extend_from_slice(b",\"requestState\":\"");
+    state.write(out);
+    out.extend_from_slice(b"\",\"_meta\":{");
     server_info(out, info);
     let mut invalid = asks.asks.iter().filter_map(|ask| Some((&ask.key, ask.invalid.as_deref()?))).peekable();
     if invalid.peek().is_some() {

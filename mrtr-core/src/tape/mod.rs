@@ -28,8 +28,8 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
-pub(crate) use slot::key_is_valid;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
+pub(crate) use slot::{key_is_valid, never_early};
 
 use crate::{
     journal::{Divergence, Journal},
@@ -39,7 +39,7 @@ use crate::{
     time::Timestamp,
     wire::ClientCapabilities,
 };
-use slot::Slot;
+use slot::{Slot, Slots, Uses};
 
 /// What to do when a run leaves the recorded path (A8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,9 +160,8 @@ pub struct Tape {
     journal: Journal,
     /// Rounds released so far: the index of the segment that runs now.
     segment: usize,
-    /// How often each key of the author's has been used in this run (A1).
-    uses: BTreeMap<Box<str>, u32>,
-    slots: BTreeMap<u32, Slot>,
+    uses: Uses,
+    slots: Slots,
     next_ticket: u32,
     answers: Answers,
     capabilities: ClientCapabilities,
@@ -218,12 +217,14 @@ impl Tape {
     /// A tape at its beginning.
     #[must_use]
     pub fn new(setup: TapeSetup) -> Self {
+        // What was asked before is about to be asked again, and one ask more.
+        let asks = setup.journal.rounds.iter().map(|round| round.asks.len()).sum::<usize>() + 1;
         Self {
             exchange: setup.exchange,
             journal: setup.journal,
             segment: 0,
-            uses: BTreeMap::new(),
-            slots: BTreeMap::new(),
+            uses: Uses::with_capacity(asks),
+            slots: Slots::with_capacity(asks),
             next_ticket: 0,
             answers: setup.answers,
             capabilities: setup.capabilities,
