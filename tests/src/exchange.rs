@@ -51,8 +51,12 @@ impl Bench {
                 async move {
                     let mut name = String::new();
                     for round in 0..rounds {
-                        let given: Elicited<BTreeMap<String, String>> = ctx.elicit(&key(round), &form).await?;
-                        name = given.accepted().and_then(|mut content| content.remove("name")).unwrap_or_default();
+                        let given: Elicited<BTreeMap<String, String>> =
+                            ctx.elicit(&key(round), &form).await?;
+                        name = given
+                            .accepted()
+                            .and_then(|mut content| content.remove("name"))
+                            .unwrap_or_default();
                     }
                     Ok::<_, RpcError>(ToolResult::text(format!("hi {name}")))
                 }
@@ -91,7 +95,9 @@ impl Bench {
         let call = Call::new("tools/call", CALL);
         let pending = self.client.start(1.into(), call, self.now, &mut request).expect("a valid call");
         self.serve(&request, number << 8, &mut reply);
-        let Received::InputRequired(mut asked) = pending.receive(&reply, self.now) else { panic!("not asked") };
+        let Received::InputRequired(mut asked) = pending.receive(&reply, self.now) else {
+            panic!("not asked")
+        };
         for round in 0..self.rounds {
             let content = Json::parse(r#"{"name":"Ferris"}"#, &Limits::default()).expect("valid JSON");
             asked.answer(&key(round), InputResponse::accept(content)).expect("asked");

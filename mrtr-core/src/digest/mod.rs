@@ -169,7 +169,8 @@ impl Fingerprint {
     }
 
     fn of(kind: AskKind, params: &[u8; 32]) -> Self {
-        let hash = Sha256::new().chain_update(b"mrtr/v1/ask").chain_update([kind.code()]).chain_update(params);
+        let hash =
+            Sha256::new().chain_update(b"mrtr/v1/ask").chain_update([kind.code()]).chain_update(params);
         Self(hash.finalize().into())
     }
 

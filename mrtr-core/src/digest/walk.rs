@@ -146,7 +146,9 @@ impl<'a> Walk<'a> {
             match value.as_bytes().first() {
                 Some(&tag @ (b'{' | b'[')) => {
                     sink.head(if tag == b'{' { b'o' } else { b'a' }, 32);
-                    sink.put(self.digests.as_slice().get(child.digest).map_or(&[], |digest| digest.as_slice()));
+                    sink.put(
+                        self.digests.as_slice().get(child.digest).map_or(&[], |digest| digest.as_slice()),
+                    );
                 }
                 _ => sink.scalar(self.text, child.value)?,
             }

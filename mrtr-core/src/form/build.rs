@@ -121,7 +121,8 @@ impl Form {
     fn assemble(message: &str, requested: &str, fields: Arc<Fields>) -> Self {
         let fingerprint = fields.digest.map(|digest| Fingerprint::of_form(message, &digest));
         let message = json_string(message);
-        let mut params = String::with_capacity(HEAD.len() + message.len() + MIDDLE.len() + requested.len() + 1);
+        let mut params =
+            String::with_capacity(HEAD.len() + message.len() + MIDDLE.len() + requested.len() + 1);
         params.push_str(HEAD);
         params.push_str(&message);
         params.push_str(MIDDLE);

@@ -133,7 +133,8 @@ impl Journal {
             1 => Some(input.text()?),
             _ => return Err(CodecFault::Malformed),
         };
-        let mut journal = Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state, divergences };
+        let mut journal =
+            Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state, divergences };
         let (mut asking, mut plain, mut silent) = (0usize, 0usize, 0usize);
         let entries = input.count()?;
         // One more is likely to follow. Runs are longer than their entries, absurd counts shorter than they say.
@@ -143,7 +144,10 @@ impl Journal {
             let flags = input.byte()?;
             if flags & RUN != 0 {
                 let times = input.count()?;
-                if flags != CHECKPOINT | RUN || times < 2 || journal.rounds.last().is_some_and(is_plain_checkpoint) {
+                if flags != CHECKPOINT | RUN
+                    || times < 2
+                    || journal.rounds.last().is_some_and(is_plain_checkpoint)
+                {
                     return Err(CodecFault::Malformed);
                 }
                 plain = plain.saturating_add(times);

@@ -87,10 +87,8 @@ pub(super) fn check_members<'a>(
                     outer.push(inner);
                     depth += 1;
                     if byte == b'{' {
-                        inner = Frame::Object(Object {
-                            names_from: names.places.len(),
-                            seen: Seen::default(),
-                        });
+                        inner =
+                            Frame::Object(Object { names_from: names.places.len(), seen: Seen::default() });
                         expect = Expect::NameOrEnd;
                     } else {
                         inner = Frame::Array;

@@ -47,7 +47,6 @@ impl Head {
         let (nonce, _) = rest.split_first_chunk()?;
         Some(Self { version: *version, suite: *suite, key: KeyId(*key), nonce: *nonce })
     }
-
 }
 
 /// What is authenticated beside the body: domain ‖ head ‖ extra. What `extra` holds must be readable in one way only.

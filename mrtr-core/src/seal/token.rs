@@ -36,7 +36,8 @@ impl Sealer {
         entropy: &Entropy,
     ) -> Result<String, SealError> {
         let write = |body: &mut Vec<u8>| body.extend_from_slice(payload);
-        self.seal_with(claims, payload.len(), write, binding, now, entropy).map(|sealed| text::encode(&sealed.0))
+        self.seal_with(claims, payload.len(), write, binding, now, entropy)
+            .map(|sealed| text::encode(&sealed.0))
     }
 
     /// [`seal`](Self::seal) for a payload of `payload_bytes` bytes that `payload` appends, so that it never lies

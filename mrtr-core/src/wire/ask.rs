@@ -304,6 +304,11 @@ impl Eq for InputRequest<'_> {}
 
 impl core::fmt::Debug for InputRequest<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "InputRequest({}, {} bytes)", self.kind, self.params().map_or(0, |params| params.as_str().len()))
+        write!(
+            f,
+            "InputRequest({}, {} bytes)",
+            self.kind,
+            self.params().map_or(0, |params| params.as_str().len())
+        )
     }
 }
