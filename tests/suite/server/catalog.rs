@@ -141,7 +141,7 @@ fn what_cannot_be_offered() {
             .is_ok()
     );
     assert!(new().resource(Resource::new("", "x"), resource).is_err());
-    for template in ["plain", "a{", "a{}", "a{b", "a{b}{c}", "a{b c}", "a{+b}", "a{b*}"] {
+    for template in ["plain", "a{", "a{}", "a{b", "a}b{c}", "a{b}{c}", "a{b c}", "a{+b}", "a{b*}"] {
         let found = new().template(ResourceTemplate::new(template, "x"), resource);
         assert!(matches!(found, Err(CatalogError::Template(_))), "{template}");
     }
@@ -313,4 +313,54 @@ fn r_205_subscriptions_that_are_refused() {
         assert_eq!(request(&mut world, params), -32602);
     }
     listening(&mut world, json!(1), json!({"resourceSubscriptions": vec!["x"; 1_000]}));
+}
+
+/// which uris a template stands for, and what its parts are.
+#[test]
+fn r_207_templates() {
+    let match_of = |template: &str, uri: &str| -> Option<String> {
+        let service = Service::new(Server::new(config())).template(
+            ResourceTemplate::new(template, "x"),
+            |ctx: Ctx| async move {
+                let parts = ["a", "b"].map(|name| ctx.part(name).unwrap_or("-").to_owned()).join(" ");
+                Ok::<_, RpcError>(ResourceResult::text(ctx.target(), "text/plain", &parts))
+            },
+        );
+        let mut world = World::of(service.expect("a template"));
+        let request = world.request("resources/read", json!({"uri": uri}));
+        let reply = world.send(&request);
+        if reply.0.get("error").is_some() {
+            assert_eq!((reply.error().0, reply.data()), (-32602, &json!({"uri": uri})));
+            return None;
+        }
+        Some(reply.result()["contents"][0]["text"].as_str().expect("text").to_owned())
+    };
+    for (template, uri, parts) in [
+        ("t:{a}", "t:1", Some("1 -")),
+        ("t:{a}", "t:", None),
+        ("t:{a}", "t:1/2", None),
+        ("t:{a}", "T:1", None),
+        ("t:{a}", "t:%2F..", Some("%2F.. -")),
+        ("t:{a}/data", "t:123/data", Some("123 -")),
+        ("t:{a}/data", "t:/data", None),
+        ("t:{a}/data", "t:1/2/data", None),
+        ("t:{a}/data", "t:1/data/", None),
+        ("t:{a}/{b}", "t:1/2", Some("1 2")),
+        ("t:{a}/{b}", "t:1/", None),
+        ("t:{a}-{b}", "t:1-2-3", Some("1 2-3")),
+        ("t:{a}-{b}", "t:--1", Some("- 1")),
+        ("{a}:x", "y:x", Some("y -")),
+        // A part stands for any text: what follows it in the template may also stand inside it.
+        ("t:{a}.txt", "t:notes.txt.txt", Some("notes.txt -")),
+        ("t:{a}-{b}.txt", "t:1-2.txt.txt", Some("1 2.txt")),
+        ("t:{a}x", "t:xx", Some("x -")),
+        ("t:{a}x", "t:x", None),
+        // Uris should be ASCII; those that are not break nothing.
+        ("t:{a}/data", "t:é/data", Some("é -")),
+        ("t:{a}/data", "t:日本/data", Some("日本 -")),
+        ("t:{a}é", "t:éé", Some("é -")),
+        ("t:{a}", "t:😀", Some("😀 -")),
+    ] {
+        assert_eq!(match_of(template, uri).as_deref(), parts, "{template} {uri}");
+    }
 }
