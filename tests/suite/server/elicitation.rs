@@ -226,3 +226,35 @@ fn r_112_messages_come_out_as_they_went_in() {
         assert_eq!(world.retry(&first, json!({"k": {"action": "accept"}})).text(), "Accept");
     }
 }
+
+/// what is no url is not sent as one.
+#[test]
+fn r_134_what_is_no_url_is_not_sent() {
+    for url in [
+        "",
+        "sign in here",
+        "/relative",
+        "example.com/in",
+        "https://exa mple.com",
+        "https://example.com/\u{e9}",
+        "http://[::1",
+    ] {
+        let mut world = World::new(move |ctx: Ctx| async move {
+            ctx.elicit_url("k", "m", url).await?;
+            Ok(ToolResult::new())
+        });
+        assert_eq!(world.call(json!({})).error(), (-32603, "Internal error"), "{url:?}");
+    }
+    for url in [
+        "https://example.com",
+        "https://example.com:8443/in?a=b%20c#d",
+        "http://127.0.0.1:3000/",
+        "myapp://open/x",
+    ] {
+        let mut world = World::new(move |ctx: Ctx| async move {
+            ctx.elicit_url("k", "m", url).await?;
+            Ok(ToolResult::new())
+        });
+        assert_eq!(world.call(json!({})).keys(), ["k"], "{url:?}");
+    }
+}
