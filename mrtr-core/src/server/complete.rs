@@ -3,7 +3,12 @@
 use alloc::vec::Vec;
 
 use super::{Exchange, Open, reply};
-use crate::{error::RpcError, http::ReplyClass, jsonrpc::Json, wire::AskingMethod};
+use crate::{
+    error::{ErrorCode, RpcError},
+    http::ReplyClass,
+    jsonrpc::Json,
+    wire::AskingMethod,
+};
 
 /// The request has its final answer: a result or an error.
 #[derive(Debug)]
@@ -47,9 +52,15 @@ impl<'a, S: Open> Exchange<'a, S> {
         Exchange { inner: self.inner, state: Complete { class: ReplyClass::Result } }
     }
 
-    /// Answers with an error.
+    /// Answers with an error. The codes that have an HTTP status of their own keep it (R-020…R-022).
     pub fn fail(self, error: &RpcError, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
-        self.fail_as(error, ReplyClass::HandlerError, out)
+        let class = match error.code {
+            ErrorCode::HEADER_MISMATCH => ReplyClass::HeaderMismatch,
+            ErrorCode::MISSING_CAPABILITY => ReplyClass::MissingCapability,
+            ErrorCode::UNSUPPORTED_VERSION => ReplyClass::UnsupportedVersion,
+            _ => ReplyClass::HandlerError,
+        };
+        self.fail_as(error, class, out)
     }
 
     pub(crate) fn fail_as(

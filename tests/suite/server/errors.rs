@@ -230,3 +230,18 @@ fn r_029_parameters_of_the_wrong_shape() {
         }
     }
 }
+
+/// R-020…R-022: a handler that sends one of the codes with a status of its own gets that status.
+#[test]
+fn r_021_codes_with_a_status_keep_it_when_a_handler_sends_them() {
+    let service = Service::new(Server::new(config())).tool(Tool::new("t", "A tool"), |_: Ctx| async move {
+        let error = RpcError::new(ErrorCode::MISSING_CAPABILITY, "Needs sampling");
+        Err::<ToolResult, RpcError>(
+            error.with_data(&json!({"requiredCapabilities": {"sampling": {}}})).expect("JSON"),
+        )
+    });
+    let mut world = World::of(service.expect("a valid tool"));
+    let message = tool_call(&mut world, "t", json!({})).to_string();
+    let (class, reply) = post(&mut world, &message);
+    assert_eq!((class.status(), reply["error"]["code"].as_i64()), (400, Some(-32021)));
+}
