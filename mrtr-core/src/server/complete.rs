@@ -69,8 +69,25 @@ impl<'a, S: Open> Exchange<'a, S> {
         class: ReplyClass,
         out: &mut Vec<u8>,
     ) -> Exchange<'a, Complete> {
-        crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
+        let replaced = replacement(error);
+        crate::jsonrpc::write::error(out, Some(&self.inner.request.id), replaced.as_ref().unwrap_or(error));
         Exchange { inner: self.inner, state: Complete { class } }
+    }
+}
+
+/// What goes out for an error whose code no modern exchange may carry, whoever made it: a handler written for both
+/// eras, or one that passes on an upstream's.
+fn replacement(error: &RpcError) -> Option<RpcError> {
+    match error.code {
+        ErrorCode::LEGACY_RESOURCE_NOT_FOUND => {
+            Some(RpcError { code: ErrorCode::INVALID_PARAMS, ..error.clone() })
+        }
+        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_CAPABILITY | ErrorCode::UNSUPPORTED_VERSION => None,
+        code if (-32_099..=-32_020).contains(&code.get()) => {
+            crate::trace::warn!(code = code.get(), "a handler gave a code that may not be sent");
+            Some(RpcError::internal("Internal error"))
+        }
+        _ => None,
     }
 }
 

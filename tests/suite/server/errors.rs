@@ -245,3 +245,28 @@ fn r_021_codes_with_a_status_keep_it_when_a_handler_sends_them() {
     let (class, reply) = post(&mut world, &message);
     assert_eq!((class.status(), reply["error"]["code"].as_i64()), (400, Some(-32021)));
 }
+
+/// codes of 2025-11-25, and reserved ones without a meaning, are not sent in a modern exchange, even if a
+/// handler written for both eras gives them.
+#[test]
+fn r_024_codes_of_the_older_era_are_not_sent() {
+    for code in [ErrorCode::LEGACY_RESOURCE_NOT_FOUND, ErrorCode::LEGACY_URL_REQUIRED] {
+        let mut world =
+            World::new(move |_: Ctx| async move { Err::<ToolResult, _>(RpcError::new(code, "Gone")) });
+        let found = world.call(json!({})).error().0;
+        assert!(found == -32602 || found == -32603, "{code} went out as {found}");
+    }
+    for (code, sent) in [
+        (-32019, -32019),
+        (-32022, -32022),
+        (-32023, -32603),
+        (-32050, -32603),
+        (-32099, -32603),
+        (-32100, -32100),
+    ] {
+        let mut world = World::new(move |_: Ctx| async move {
+            Err::<ToolResult, _>(RpcError::new(ErrorCode::new(code), "Own"))
+        });
+        assert_eq!(world.call(json!({})).error().0, sent, "{code}");
+    }
+}
