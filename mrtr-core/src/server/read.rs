@@ -50,7 +50,17 @@ impl Server {
                     Incoming::Rejected(Rejected::new(Some(request.id), error, class, RejectReason::Envelope))
                 }
             },
-            Ok(Message::Notification(notification)) => Incoming::Notification(notification),
+            Ok(Message::Notification(notification)) => {
+                // What headers were sent with it must be true; none is required (G-49).
+                match env.headers.map(|headers| http::check_notification(&headers, &notification)).transpose()
+                {
+                    Ok(_) => Incoming::Notification(notification),
+                    Err(fault) => {
+                        let (error, class) = (fault.error(), ReplyClass::HeaderMismatch);
+                        Incoming::Rejected(Rejected::new(None, error, class, RejectReason::Envelope))
+                    }
+                }
+            }
             Ok(Message::Response(_)) => Incoming::Rejected(Rejected::silent(
                 RpcError::new(
                     ErrorCode::INVALID_REQUEST,

@@ -217,3 +217,20 @@ fn r_158_no_batches_over_http() {
     let (status, code, reply) = sent(&mut world, &json!([one, one]), &headers);
     assert_eq!((status, code, reply.get("id")), (400, Some(-32600), None));
 }
+
+/// R-160, G-49: a notification needs no headers; those that it has must be true.
+#[test]
+fn r_160_notifications() {
+    let mut world = world();
+    let message = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    for headers in
+        [&[][..], &[("Mcp-Method", "notifications/initialized"), ("MCP-Protocol-Version", "2026-07-28")]]
+    {
+        assert!(matches!(world.deliver(message, Some(headers)), Delivered::Accepted));
+    }
+    let Delivered::Reply(class, bytes) = world.deliver(message, Some(&[("Mcp-Method", "tools/call")])) else {
+        panic!("a notification whose header lies was accepted");
+    };
+    assert_eq!(class, ReplyClass::HeaderMismatch);
+    assert!(bytes.is_empty() || mrtr_tests::world::lawful(&bytes)["error"]["code"] == -32020);
+}
