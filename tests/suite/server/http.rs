@@ -234,3 +234,13 @@ fn r_160_notifications() {
     assert_eq!(class, ReplyClass::HeaderMismatch);
     assert!(bytes.is_empty() || mrtr_tests::world::lawful(&bytes)["error"]["code"] == -32020);
 }
+
+/// R-187, R-188: over HTTP a request is cancelled by closing its stream. Ids of other clients' requests are not unique
+/// there, so a message that names one cancels nothing.
+#[test]
+fn r_187_nothing_is_cancelled_by_name_over_http() {
+    let mut world = world();
+    let message = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert!(matches!(world.deliver(message, Some(&[])), Delivered::Accepted));
+    assert!(matches!(world.deliver(message, None), Delivered::Cancelled(_)));
+}
