@@ -270,3 +270,25 @@ fn r_134_url_asks() {
     );
     assert_eq!(retry(&mut world, "url", &first, json!({"in": {"action": "accept"}})).text(), "Accept");
 }
+
+/// A12, R-086: a result that says `isError` keeps the commit from running, however it was made.
+#[test]
+fn a12_is_error_is_no_success_however_it_was_written() {
+    let commits = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    for (failed, expected) in [(true, 0), (false, 1)] {
+        let count = commits.clone();
+        let mut world = World::new(move |ctx: Ctx| {
+            let count = count.clone();
+            async move {
+                ctx.on_commit(move || {
+                    count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    Ok(())
+                });
+                Output::from_serialize(&json!({"content": [], "isError": failed}))
+                    .map_err(|_| RpcError::internal("no"))
+            }
+        });
+        assert_eq!(world.call(json!({})).result()["isError"], failed);
+        assert_eq!(commits.load(std::sync::atomic::Ordering::Relaxed), expected, "isError: {failed}");
+    }
+}
