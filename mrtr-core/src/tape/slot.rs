@@ -153,7 +153,7 @@ impl Tape {
                 optional: spec.optional,
                 solicited: spec.solicited,
                 polled: false,
-                resolution: None,
+                resolution: self.ended.then_some(Resolution::Ended),
                 taken: false,
                 segment: self.segment,
                 resolved_by: None,

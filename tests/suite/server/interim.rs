@@ -292,3 +292,51 @@ fn a12_is_error_is_no_success_however_it_was_written() {
         assert_eq!(commits.load(std::sync::atomic::Ordering::Relaxed), expected, "isError: {failed}");
     }
 }
+
+/// nothing comes after the reply; what the handler said before comes before it.
+#[test]
+fn r_064_nothing_follows_an_interim_result() {
+    use mrtr_core::handler::RunEvent;
+    use std::task::{Context, Poll, Waker};
+    let ctxs = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = ctxs.clone();
+    let world = World::new(move |ctx: Ctx| {
+        kept.lock().expect("unpoisoned").push(ctx.clone());
+        async move {
+            ctx.progress(1.0, None, None);
+            super::number(&ctx, "n").await?;
+            Ok(ToolResult::new())
+        }
+    });
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "p",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}, "io.modelcontextprotocol/logLevel": "debug"}}}).to_string();
+    let env = mrtr_core::server::RoundEnv::new(
+        world.now,
+        mrtr_core::Entropy::new([1; 32]),
+        mrtr_core::seal::Principal::Anonymous,
+    );
+    let mrtr_core::handler::Reception::Run(mut run) = world.service.receive(message.as_bytes(), env) else {
+        panic!("no run")
+    };
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut next = |out: &mut Vec<u8>| run.poll_run(&mut cx, world.now, out);
+    let mut out = Vec::new();
+    assert!(matches!(next(&mut out), Poll::Ready(RunEvent::Notification)));
+    let mut out = Vec::new();
+    assert!(matches!(next(&mut out), Poll::Ready(RunEvent::Finished(_))));
+    mrtr_tests::world::lawful(&out);
+    // A task that outlives the request still holds its context.
+    let ctx = ctxs.lock().expect("unpoisoned").remove(0);
+    ctx.progress(2.0, None, None);
+    ctx.log(mrtr_core::wire::LogLevel::Error, "late");
+    let mut out = Vec::new();
+    assert!(next(&mut out).is_pending());
+    assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
+    // An ask that it makes now has no answer.
+    let mut late = super::number(&ctx, "late");
+    match futures::executor::block_on(async { futures::poll!(&mut late) }) {
+        Poll::Ready(answer) => assert_eq!(answer.err(), Some(mrtr_core::handler::AskError::Ended)),
+        Poll::Pending => panic!("an ask of an ended request waits for ever"),
+    }
+}
