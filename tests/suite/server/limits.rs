@@ -183,3 +183,32 @@ fn limits_of_time() {
         (-32603, "Internal error: the exchange is past its deadline (Limits::exchange)")
     );
 }
+
+/// A6: a question that diverges into more asks than a round may have is not recorded: its answer could not be used.
+#[test]
+fn a6_a_divergence_keeps_to_the_bounds() {
+    let wide = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(2));
+    let width = wide.clone();
+    let mut limits = Limits::default();
+    limits.asks_sent = 3;
+    let mut world = World::with(limits, TapePolicy::default(), move |ctx: Ctx| {
+        let width = width.load(std::sync::atomic::Ordering::Relaxed);
+        async move {
+            let asks: Vec<_> = (0..width).map(|n| super::number(&ctx, &format!("k{n}"))).collect();
+            let said: Vec<String> = futures::future::join_all(asks).await.into_iter().map(shown).collect();
+            Ok(ToolResult::text(said.join(" ")))
+        }
+    });
+    let first = world.call(json!({}));
+    wide.store(5, std::sync::atomic::Ordering::Relaxed);
+    // Two of the five are answered, three are left: each round by itself keeps to the bound.
+    let answers = json!({"k0": accept(json!({"n": 0})), "k1": accept(json!({"n": 1}))});
+    let second = world.retry(&first, answers);
+    if second.0.get("error").is_some() {
+        assert!(second.error().1.contains("Limits::asks_sent"), "{second:?}");
+        return;
+    }
+    let rest =
+        json!({"k2": accept(json!({"n": 2})), "k3": accept(json!({"n": 3})), "k4": accept(json!({"n": 4}))});
+    assert_eq!(world.retry(&second, rest).text(), "0 1 2 3 4");
+}
