@@ -28,6 +28,7 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
+pub(crate) use live::check_form;
 pub(crate) use slot::key_is_valid;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
 

@@ -384,3 +384,26 @@ fn results_and_errors() {
     assert_eq!(failed["error"]["code"], -32603);
     let _ = Json::EMPTY_OBJECT;
 }
+
+/// asks that no client could answer are not sent by a return-style server either.
+#[test]
+fn r_123_asks_that_nobody_could_answer_are_not_sent() {
+    let nested = json!({"type": "object", "properties": {"p": {"type": "object", "properties": {}}}});
+    for request in [
+        Sampling::new(5).user("x").member("temperature", "0.5}").request(),
+        Sampling::new(5).user("x").member("messages", "[]").request(),
+        ask(&json!({"method": "elicitation/create", "params": {"message": "m", "requestedSchema": nested}})),
+        InputRequest::open_url("m", "no url"),
+    ] {
+        let mut error = None;
+        let mut out = Vec::new();
+        let mut bench = Bench::new(config());
+        let reply = bench.send(&json!({}), |either, now, sent| {
+            let Either::First(exchange) = either else { panic!("a first request") };
+            error = exchange.require(InputRequests::new().ask("k", request.clone()), &0, now, &mut out).err();
+            sent.extend_from_slice(&out);
+        });
+        assert_eq!(reply["error"], json!({"code": -32603, "message": "Internal error"}), "{request:?}");
+        assert!(matches!(error, Some(RequireError::Fault(_))), "{request:?}");
+    }
+}
