@@ -8,7 +8,7 @@ use crate::{
     error::{ErrorCode, RpcError},
     http::{self, ReplyClass},
     jsonrpc::{self, Json, Message, Notification, Request},
-    wire::{AskingMethod, RequestMeta, Version},
+    wire::{AskingMethod, Era, RequestMeta, Version},
 };
 
 /// What a message turned out to be, before any state is opened.
@@ -103,6 +103,8 @@ impl Server {
         })?;
         version.map_or(Ok(()), |version| http::check_version_matches(version, &meta)).map_err(mismatch)?;
         let served = Version::from_name(&meta.protocol_version);
+        // An older version has no `_meta` of this kind: a server that lists one serves it by `initialize`.
+        let served = served.filter(|version| version.era() == Era::Modern);
         if !served.is_some_and(|version| self.config().versions.contains(&version)) {
             return Err((self.unsupported(&meta.protocol_version), ReplyClass::UnsupportedVersion));
         }

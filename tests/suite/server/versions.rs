@@ -99,3 +99,22 @@ fn r_046_discovery() {
     let request = bare.request("server/discover", json!({}));
     assert_eq!(bare.send(&request).result()["capabilities"], json!({"logging": {}}));
 }
+
+/// a server that also lists older versions does not serve their names the modern way: a request with
+/// `_meta` is of the modern era or not served at all.
+#[test]
+fn r_052_older_versions_are_never_served_the_modern_way() {
+    let mut config = config();
+    config.versions = vec![Version::V2026_07_28, Version::V2025_11_25];
+    let mut world = World::of(kit(config));
+    let mut request = world.request("tools/call", json!({"name": "plain"}));
+    request["params"]["_meta"][VERSION] = json!("2025-11-25");
+    let (class, reply) = post(&mut world, &request.to_string());
+    assert_eq!(
+        (class, reply["error"]["code"].as_i64()),
+        (ReplyClass::UnsupportedVersion, Some(-32022)),
+        "{reply}"
+    );
+    let discover = world.request("server/discover", json!({}));
+    assert_eq!(world.send(&discover).result()["supportedVersions"], json!(["2026-07-28", "2025-11-25"]));
+}
