@@ -13,6 +13,7 @@ mod meta;
 mod notifications;
 mod retries;
 mod return_style;
+mod runtime;
 mod sampling;
 mod state;
 mod versions;
