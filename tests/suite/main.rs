@@ -11,4 +11,5 @@ mod ledger;
 mod replay_random;
 mod replay_rules;
 mod seal;
+mod server;
 mod vectors;

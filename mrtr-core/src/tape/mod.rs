@@ -28,6 +28,7 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
+pub(crate) use live::check_form;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
 pub(crate) use slot::{key_is_valid, never_early};
 
@@ -175,6 +176,8 @@ pub struct Tape {
     /// A misuse seen at a call that cannot return it; ends the attempt at the next step.
     misuse: Option<Fault>,
     diverged: Vec<Divergence>,
+    /// The attempt is over: what is asked from now on has no answer.
+    ended: bool,
 }
 
 /// What a tape is made of.
@@ -236,6 +239,7 @@ impl Tape {
             values_read: Vec::new(),
             misuse: None,
             diverged: Vec::new(),
+            ended: false,
         }
     }
 
@@ -277,9 +281,16 @@ impl Tape {
     }
 
     /// Ends the attempt for asks that are still alive somewhere: they resolve with
-    /// [`Resolution::Ended`]. Gives their tickets, to be woken.
+    /// [`Resolution::Ended`], and so will those that are still to come. Gives their tickets, to be woken.
     pub fn end(&mut self) -> Vec<Ticket> {
+        self.ended = true;
         self.slots.iter_mut().filter_map(|(&ticket, slot)| slot.end().then_some(Ticket(ticket))).collect()
+    }
+
+    /// Whether the attempt is over: nothing may be sent for it any more.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// What the handler can do no further without (A2…A8). `now` is only used for patience and deadlines.

@@ -250,7 +250,7 @@ impl Tape {
                 optional: false,
                 solicited,
                 polled: false,
-                resolution: None,
+                resolution: self.ended.then_some(Resolution::Ended),
                 taken: false,
                 segment: self.segment,
                 resolved_by: None,
