@@ -10,6 +10,7 @@
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`clock`] | the wall clock and the random source | |
+//! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
 //! A server in twelve lines:
 //!
@@ -51,6 +52,8 @@ pub mod changes;
 pub mod client;
 #[cfg(feature = "server")]
 mod drive;
+#[cfg(feature = "cli")]
+pub mod example_tools;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
