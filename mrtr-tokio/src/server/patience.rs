@@ -99,13 +99,13 @@ mod tests {
             (written, patient)
         });
         for _ in 0..5 {
-            tokio::time::sleep(Duration::from_secs(20)).await;
+            sleep(Duration::from_secs(20)).await;
             theirs.read_u8().await.unwrap();
         }
         let (written, mut patient) = writing.await.unwrap();
         written.unwrap();
         // It may be silent for as long as it likes while nothing is written.
-        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        sleep(Duration::from_secs(1_000)).await;
         let stalled = Instant::now();
         let failed = patient.write_all(&[7; 15]).await.unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
