@@ -60,7 +60,7 @@ pub(super) struct Inner<'a> {
     pub(super) method: AskingMethod,
     pub(super) params: CallParams<'a>,
     pub(super) principal: Principal<'a>,
-    pub(super) headers: Option<&'a dyn Headers>,
+    pub(super) headers: Option<&'a (dyn Headers + Sync)>,
     pub(super) entropy: Entropy,
     pub(super) received: Timestamp,
     /// Zeros until the exchange is opened: then it is new, or the state's.
@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
 
     /// The headers it came with.
     #[must_use]
-    pub fn headers(&self) -> Option<&'a dyn Headers> {
+    pub fn headers(&self) -> Option<&'a (dyn Headers + Sync)> {
         self.0.headers
     }
 
