@@ -207,8 +207,8 @@ impl Sink {
 
     /// A string, by where it opens: its length and its UTF-8.
     fn string(&mut self, text: &str, at: usize) -> Result<(), DigestFault> {
-        let inside = text::inside(text, at);
-        if lex::skip_plain(inside.as_bytes(), 0) == inside.len() {
+        let (inside, plain) = text::inside(text, at);
+        if plain {
             self.plain(inside);
             return Ok(());
         }
