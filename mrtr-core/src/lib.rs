@@ -16,6 +16,8 @@ pub mod handler;
 pub mod http;
 pub mod journal;
 pub mod jsonrpc;
+#[cfg(feature = "std")]
+pub mod legacy;
 pub mod seal;
 pub mod server;
 pub mod tape;
