@@ -2,5 +2,6 @@
 //! entropy.
 
 pub mod form;
+pub mod legacy;
 pub mod model;
 pub mod world;

@@ -6,6 +6,7 @@ mod form;
 mod framing;
 mod http;
 mod json_tree;
+mod legacy;
 mod replay_random;
 mod replay_rules;
 mod seal;
