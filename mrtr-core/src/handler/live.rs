@@ -22,7 +22,11 @@ use std::{
     task::Wake,
 };
 
-use super::{BoxHandler, Ctx, HandlerFuture, Output, RpcError, commit::Commit, shared::{Facts, Shared}};
+use super::{
+    BoxHandler, Ctx, HandlerFuture, Output, RpcError,
+    commit::Commit,
+    shared::{Facts, Shared},
+};
 use crate::{
     journal::Journal,
     jsonrpc::RequestId,
@@ -88,7 +92,11 @@ pub(crate) struct LiveRun {
 enum Phase {
     Handler(HandlerFuture),
     /// The handler has returned; what it left to be done at the end runs (A12).
-    Commit { output: Output, rest: VecDeque<Commit>, step: Option<CommitStep> },
+    Commit {
+        output: Output,
+        rest: VecDeque<Commit>,
+        step: Option<CommitStep>,
+    },
     Over,
 }
 
@@ -253,7 +261,11 @@ impl LiveRun {
         {
             let inner = self.shared.lock();
             for (key, outcome) in asks {
-                if outcome.is_some() || inner.tape.wants(&key) { wanted.push((key, outcome)) } else { withdrawn.push(key) }
+                if outcome.is_some() || inner.tape.wants(&key) {
+                    wanted.push((key, outcome))
+                } else {
+                    withdrawn.push(key)
+                }
             }
         }
         if !withdrawn.is_empty() {
@@ -306,8 +318,12 @@ impl LiveRun {
 
     /// A round goes out. None: it did not, for optional asks of it cannot be said, and nobody waits for those.
     fn send(&mut self, outgoing: Outgoing, now: Timestamp) -> Option<Poll<()>> {
-        let unsayable: Vec<Box<str>> =
-            outgoing.asks.iter().filter(|ask| !(self.sayable)(&ask.request)).map(|ask| ask.key.clone()).collect();
+        let unsayable: Vec<Box<str>> = outgoing
+            .asks
+            .iter()
+            .filter(|ask| !(self.sayable)(&ask.request))
+            .map(|ask| ask.key.clone())
+            .collect();
         if !unsayable.is_empty() {
             let verdict = self.shared.lock().tape.unsayable(&unsayable);
             match verdict {
@@ -350,7 +366,9 @@ impl LiveRun {
             },
             // The handler runs once: nobody is left to take the answer, so nobody is asked.
             Finish::Send(outgoing) => {
-                self.fault(&Fault::Swallowed(outgoing.asks.iter().map(|ask| String::from(&*ask.key)).collect()));
+                self.fault(&Fault::Swallowed(
+                    outgoing.asks.iter().map(|ask| String::from(&*ask.key)).collect(),
+                ));
             }
             Finish::Missing(data) => self.conclude(Err(missing(data))),
             Finish::Fault(fault) => self.fault(&fault),
@@ -393,7 +411,8 @@ impl LiveRun {
 
 /// No code of the modern era reaches a legacy client (R-260, BT-6).
 fn missing(data: String) -> RpcError {
-    RpcError::internal("The client did not declare a capability that answering this needs").with_raw_data(data)
+    RpcError::internal("The client did not declare a capability that answering this needs")
+        .with_raw_data(data)
 }
 
 impl Drop for LiveRun {

@@ -24,7 +24,13 @@ pub(crate) fn effective(declared: ClientCapabilities, version: Version) -> Clien
             effective.sampling_tools = false;
         }
         Version::V2025_03_26 => {
-            effective = ClientCapabilities { elicitation: false, form: false, url: false, sampling_tools: false, ..declared };
+            effective = ClientCapabilities {
+                elicitation: false,
+                form: false,
+                url: false,
+                sampling_tools: false,
+                ..declared
+            };
         }
     }
     effective
@@ -104,7 +110,9 @@ fn write_params(out: &mut Vec<u8>, params: Json<'_>, ask: &OutgoingAsk, wording:
     if let Some(reason) = &ask.invalid {
         member(out, "_meta");
         out.push(b'{');
-        for (name, value) in meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != INVALID) {
+        for (name, value) in
+            meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != INVALID)
+        {
             write::string(out, &name);
             out.push(b':');
             write::one_line(out, value.as_str());

@@ -20,7 +20,8 @@ pub(crate) fn write_outcome(
     match outcome {
         Ok(output) => {
             let result = Json::trusted(&output.json);
-            let interim = result.get("resultType").is_some_and(|kind| kind.as_string().as_deref() != Some("complete"));
+            let interim =
+                result.get("resultType").is_some_and(|kind| kind.as_string().as_deref() != Some("complete"));
             if !result.is_object() || interim {
                 crate::trace::warn!(target = %call.1, "a result is not a JSON object, or not a final one");
                 return write::error(out, Some(id), &RpcError::internal("Internal error"));
@@ -55,7 +56,9 @@ fn write_result(out: &mut Vec<u8>, result: Json<'_>, tool: bool, version: Versio
                     out.extend_from_slice(&meta);
                 }
             }
-            "structuredContent" if tool && (version < Version::V2025_06_18 || !value.is_object()) => unread = Some(value),
+            "structuredContent" if tool && (version < Version::V2025_06_18 || !value.is_object()) => {
+                unread = Some(value)
+            }
             "content" if tool && value.items().is_some_and(|mut items| items.next().is_none()) => {}
             _ => {
                 empty &= name != "content";
@@ -100,14 +103,20 @@ fn write_meta(out: &mut Vec<u8>, meta: Json<'_>) {
 /// A handler's error with a code of the legacy eras: no `-3202x`, and `-32002` for a resource that is not there
 /// (R-243, BT-6).
 pub(crate) fn narrow_error(mut error: RpcError, (method, target): (AskingMethod, &str)) -> RpcError {
-    if matches!(error.code, ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_CAPABILITY | ErrorCode::UNSUPPORTED_VERSION) {
+    if matches!(
+        error.code,
+        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_CAPABILITY | ErrorCode::UNSUPPORTED_VERSION
+    ) {
         error.code = ErrorCode::INTERNAL_ERROR;
     }
     let names_target = || {
         let uri = Json::trusted(error.data.as_deref()?).get("uri")?.as_string()?;
         Some(uri == target)
     };
-    if method == AskingMethod::ResourcesRead && error.code == ErrorCode::INVALID_PARAMS && names_target() == Some(true) {
+    if method == AskingMethod::ResourcesRead
+        && error.code == ErrorCode::INVALID_PARAMS
+        && names_target() == Some(true)
+    {
         error.code = ErrorCode::LEGACY_RESOURCE_NOT_FOUND;
     }
     error

@@ -76,7 +76,9 @@ impl Pipe {
             Ok(Message::Request(request)) if request.method == "initialize" => {
                 Piped::Legacy(self.open(request, now))
             }
-            Ok(Message::Request(_) | Message::Notification(_) | Message::Response(_)) | Err(_) => Piped::Modern,
+            Ok(Message::Request(_) | Message::Notification(_) | Message::Response(_)) | Err(_) => {
+                Piped::Modern
+            }
         }
     }
 
@@ -84,7 +86,8 @@ impl Pipe {
     fn open(&mut self, request: Request<'_>, now: Timestamp) -> Handled {
         let principal = self.principal.as_deref().map_or(Principal::Anonymous, Principal::Authenticated);
         let seed: [u8; 32] = self.entropy.as_ref().map_or([0; 32], |entropy| entropy.expand(b"legacy/pipe"));
-        let mut session = Session::on_pipe(self.service.clone(), self.config.clone(), principal, Entropy::new(seed));
+        let mut session =
+            Session::on_pipe(self.service.clone(), self.config.clone(), principal, Entropy::new(seed));
         let handled = session.handle_admitted(Ok(Message::Request(request)), now, true);
         if session.version().is_some() {
             self.session = Some(session);

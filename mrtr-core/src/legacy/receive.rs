@@ -10,7 +10,10 @@ use super::{
     session::{Call, Peer},
 };
 use crate::{
-    catalog::{Catalog, route::{no_resource, unknown}},
+    catalog::{
+        Catalog,
+        route::{no_resource, unknown},
+    },
     error::{ErrorCode, RpcError},
     handler::{
         BoxHandler,
@@ -84,7 +87,10 @@ impl Session {
                 Ok(_) => Held::Answer(result.as_str().into()),
                 Err(fault) => Held::Malformed(alloc::format!("the answer{fault}").into()),
             },
-            Err(error) => Held::Refused(error.code, error.message.chars().take(REFUSAL_CHARS).collect::<String>().into()),
+            Err(error) => Held::Refused(
+                error.code,
+                error.message.chars().take(REFUSAL_CHARS).collect::<String>().into(),
+            ),
         });
     }
 
@@ -268,7 +274,9 @@ struct CallParams<'a> {
 
 impl<'a> CallParams<'a> {
     fn read(method: AskingMethod, request: &Request<'a>) -> Result<Self, RpcError> {
-        let wrong = |path: &str, what: &str| RpcError::invalid_params(alloc::format!("Invalid params: {path} is not {what}"));
+        let wrong = |path: &str, what: &str| {
+            RpcError::invalid_params(alloc::format!("Invalid params: {path} is not {what}"))
+        };
         let target = request.param(method.target_param()).and_then(Json::as_string);
         let target = target.ok_or_else(|| wrong(method.target_param(), "a string"))?;
         let arguments = request.param("arguments").unwrap_or(Json::EMPTY_OBJECT);
@@ -277,7 +285,10 @@ impl<'a> CallParams<'a> {
         }
         let token = request.param("_meta").and_then(|meta| meta.get(key::PROGRESS_TOKEN));
         let progress_token = token
-            .map(|token| RequestId::from_json(token).ok_or_else(|| wrong("_meta.progressToken", "a string or an integer")))
+            .map(|token| {
+                RequestId::from_json(token)
+                    .ok_or_else(|| wrong("_meta.progressToken", "a string or an integer"))
+            })
             .transpose()?;
         Ok(Self { target, arguments, progress_token })
     }
@@ -301,7 +312,8 @@ fn route<'c>(
                 return Ok((handler, Vec::new()));
             }
             let data = capabilities.missing(tool.requires.iter().copied());
-            Err(RpcError::internal("The client did not declare a capability that this tool needs").with_raw_data(data))
+            Err(RpcError::internal("The client did not declare a capability that this tool needs")
+                .with_raw_data(data))
         }
         AskingMethod::PromptsGet => {
             let found = catalog.prompts.iter().find(|(prompt, _)| prompt.name == target);
@@ -345,5 +357,7 @@ pub(super) fn invalid(what: &str) -> RpcError {
 
 /// A bound of [`Config`](super::Config) is reached.
 pub(super) fn over(what: &str, limit: usize, field: &str) -> RpcError {
-    RpcError::internal(alloc::format!("Internal error: over the limit of {limit} {what} (legacy::Config::{field})"))
+    RpcError::internal(alloc::format!(
+        "Internal error: over the limit of {limit} {what} (legacy::Config::{field})"
+    ))
 }

@@ -221,7 +221,12 @@ impl Session {
     /// The next message to be sent on one stream, `None` after its last. Drives the call that the stream belongs
     /// to and no other: an adapter that lets each POST drive its own call must go on doing so after the stream is
     /// lost, or the call rests.
-    pub fn poll_stream(&mut self, stream: &Stream, cx: &mut Context<'_>, now: Timestamp) -> Poll<Option<Transmit>> {
+    pub fn poll_stream(
+        &mut self,
+        stream: &Stream,
+        cx: &mut Context<'_>,
+        now: Timestamp,
+    ) -> Poll<Option<Transmit>> {
         self.tick(now);
         match stream {
             Stream::Request(id) => self.poll_call(id, cx, now),
@@ -242,7 +247,11 @@ impl Session {
         let patience = self.config.resume;
         let calls = self.calls.values().flat_map(|call| {
             let run = call.run.as_ref().and_then(LiveRun::wake_at);
-            let since = call.outlet.lost.max(call.finished).filter(|_| call.finished.is_some() || self.has_asked(call));
+            let since = call
+                .outlet
+                .lost
+                .max(call.finished)
+                .filter(|_| call.finished.is_some() || self.has_asked(call));
             [run, since.map(|since| since.saturating_add(patience))]
         });
         let common = self.common.lost.map(|lost| lost.saturating_add(patience));
@@ -400,7 +409,11 @@ impl Session {
                 write::integer(&mut params, ask);
                 params.push(b'}');
                 let mut bytes = Vec::new();
-                write::notification(&mut bytes, "notifications/cancelled", core::str::from_utf8(&params).unwrap_or("{}"));
+                write::notification(
+                    &mut bytes,
+                    "notifications/cancelled",
+                    core::str::from_utf8(&params).unwrap_or("{}"),
+                );
                 outlet.push(Item::new(ItemKind::Notification, bytes));
             }
         }
@@ -410,8 +423,12 @@ impl Session {
     fn tick(&mut self, now: Timestamp) {
         let patience = self.config.resume;
         let lost = |call: &Call| call.outlet.is_given_up(now, patience);
-        let given_up: Vec<RequestId> =
-            self.calls.iter().filter(|(_, call)| lost(call) && call.run.is_some()).map(|(id, _)| id.clone()).collect();
+        let given_up: Vec<RequestId> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| lost(call) && call.run.is_some())
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in given_up {
             self.asked.retain(|_, asked| asked.call != id);
             if let Some(run) = self.calls.get_mut(&id).and_then(|call| call.run.as_mut()) {
@@ -419,8 +436,11 @@ impl Session {
             }
         }
         self.calls.retain(|_, call| {
-            let since = call.finished.map(|finished| call.outlet.lost.map_or(finished, |lost| lost.max(finished)));
-            since.is_none_or(|since| now < since.saturating_add(patience) || (call.outlet.attached && !call.outlet.is_empty()))
+            let since =
+                call.finished.map(|finished| call.outlet.lost.map_or(finished, |lost| lost.max(finished)));
+            since.is_none_or(|since| {
+                now < since.saturating_add(patience) || (call.outlet.attached && !call.outlet.is_empty())
+            })
         });
         if self.common.is_given_up(now, patience) {
             self.common.clear();
@@ -434,7 +454,12 @@ impl Session {
         }
         let number = self.common.number;
         let (item, event) = self.common.pop()?;
-        Some(Transmit { stream: stream.clone(), bytes: item.bytes, last: false, event: Some((number, event)) })
+        Some(Transmit {
+            stream: stream.clone(),
+            bytes: item.bytes,
+            last: false,
+            event: Some((number, event)),
+        })
     }
 
     fn poll_call(&mut self, id: &RequestId, cx: &mut Context<'_>, now: Timestamp) -> Poll<Option<Transmit>> {
@@ -447,7 +472,10 @@ impl Session {
                     last: item.kind == ItemKind::Last,
                     event: Some((call.outlet.number, event)),
                 };
-                if transmit.last && call.run.is_none() && (transmit.bytes.is_empty() || !call.outlet.is_resumable()) {
+                if transmit.last
+                    && call.run.is_none()
+                    && (transmit.bytes.is_empty() || !call.outlet.is_resumable())
+                {
                     self.calls.remove(id);
                 }
                 return Poll::Ready(Some(transmit));
@@ -492,7 +520,8 @@ impl Session {
                     narrow::write_outcome(&mut bytes, id, (call.method, &call.target), version, outcome);
                     self.push(id, Item::new(ItemKind::Last, bytes));
                 }
-                let done = self.calls.get(id).is_some_and(|call| self.pipe || self.over || call.outlet.is_empty());
+                let done =
+                    self.calls.get(id).is_some_and(|call| self.pipe || self.over || call.outlet.is_empty());
                 if done {
                     self.calls.remove(id);
                 }
@@ -514,7 +543,8 @@ impl Session {
         let patience = self.config.resume;
         for ask in asks {
             let request = self.take_id();
-            let elicitation = if ask.request.kind() == AskKind::Url { self.draw_hex() } else { String::new() };
+            let elicitation =
+                if ask.request.kind() == AskKind::Url { self.draw_hex() } else { String::new() };
             let Some(call) = self.calls.get_mut(id) else { return };
             let unreachable = call.outlet.is_given_up(now, patience);
             if unreachable || call.cancelled {
@@ -524,7 +554,12 @@ impl Session {
                 continue;
             }
             let mut bytes = Vec::new();
-            write_request(&mut bytes, request, ask, &Wording { version, capabilities, elicitation: &elicitation });
+            write_request(
+                &mut bytes,
+                request,
+                ask,
+                &Wording { version, capabilities, elicitation: &elicitation },
+            );
             let asked = Asked { call: id.clone(), key: ask.key.clone(), kind: ask.request.kind() };
             self.asked.insert(request, asked);
             let item = Item::new(ItemKind::Request(request), bytes);

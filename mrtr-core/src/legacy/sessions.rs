@@ -193,7 +193,9 @@ impl Sessions {
         match opening {
             Opening::Modern => return Posted::Modern,
             Opening::Unversioned if !self.config.serves(Version::V2025_03_26) => return Posted::Modern,
-            Opening::Legacy | Opening::Unversioned if self.config.negotiate(None).is_none() => return Posted::Modern,
+            Opening::Legacy | Opening::Unversioned if self.config.negotiate(None).is_none() => {
+                return Posted::Modern;
+            }
             Opening::Legacy | Opening::Unversioned => {}
         }
         if matches!(&message, Ok(Message::Request(request)) if request.method == "initialize") {
@@ -205,9 +207,7 @@ impl Sessions {
             Err(refused) => refused.id.clone(),
         };
         match self.find(headers, principal, now) {
-            Ok((_, session)) => {
-                Posted::Session(Delivery { session, message, streams: accepts.event_stream })
-            }
+            Ok((_, session)) => Posted::Session(Delivery { session, message, streams: accepts.event_stream }),
             Err((error, class)) => Posted::Reply(refusal(id.as_ref(), &error, class)),
         }
     }
@@ -224,7 +224,9 @@ impl Sessions {
                 session.lock().open_standalone();
                 Some(Stream::Standalone)
             }
-            Sent::One(event) => core::str::from_utf8(event).ok().and_then(|event| session.lock().resume(event)),
+            Sent::One(event) => {
+                core::str::from_utf8(event).ok().and_then(|event| session.lock().resume(event))
+            }
             Sent::Conflicting => None,
         };
         match stream {
@@ -237,7 +239,12 @@ impl Sessions {
     }
 
     /// Ends the session that a DELETE names: 202, and 404 from now on.
-    pub fn delete<H: Headers + ?Sized>(&mut self, headers: &H, principal: Principal<'_>, now: Timestamp) -> Reply {
+    pub fn delete<H: Headers + ?Sized>(
+        &mut self,
+        headers: &H,
+        principal: Principal<'_>,
+        now: Timestamp,
+    ) -> Reply {
         match self.find(headers, principal, now) {
             Ok((key, session)) => {
                 session.lock().end();
@@ -303,7 +310,8 @@ impl Sessions {
     }
 
     fn is_full(&self, principal: Principal<'_>) -> bool {
-        let own = || self.table.values().filter(|entry| is_same(entry.principal.as_deref(), principal)).count();
+        let own =
+            || self.table.values().filter(|entry| is_same(entry.principal.as_deref(), principal)).count();
         self.table.len() >= self.config.sessions
             || principal != Principal::Anonymous && own() >= self.config.sessions_per_principal
     }
@@ -319,7 +327,10 @@ impl Sessions {
             Sent::One(id) => id,
             Sent::Absent => return Err((invalid("Mcp-Session-Id is missing"), ReplyClass::InvalidRequest)),
             Sent::Conflicting => {
-                return Err((invalid("Mcp-Session-Id was sent with different values"), ReplyClass::InvalidRequest));
+                return Err((
+                    invalid("Mcp-Session-Id was sent with different values"),
+                    ReplyClass::InvalidRequest,
+                ));
             }
         };
         let key = digest(id);

@@ -79,8 +79,13 @@ impl Tape {
     pub(crate) fn unsayable(&mut self, keys: &[Box<str>]) -> Unsayable {
         let is_one = |key: &str| keys.iter().any(|found| **found == *key);
         let of = |slot: &&Slot| slot.is_open() && slot.asked.as_ref().is_some_and(|asked| is_one(&asked.key));
-        let required: Vec<Requirement> =
-            self.slots.values().filter(of).filter(|slot| !slot.optional).filter_map(Slot::requirement).collect();
+        let required: Vec<Requirement> = self
+            .slots
+            .values()
+            .filter(of)
+            .filter(|slot| !slot.optional)
+            .filter_map(Slot::requirement)
+            .collect();
         if !required.is_empty() {
             return Unsayable::Required(required);
         }
