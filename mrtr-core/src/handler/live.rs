@@ -12,19 +12,18 @@ use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::V
 use core::{
     future::Future,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, PoisonError},
-    task::Wake,
+    task::Wake as _,
 };
 
 use super::{
     BoxHandler, Ctx, HandlerFuture, Output, RpcError,
     commit::Commit,
+    live_waker::RunWaker,
     shared::{Facts, Shared},
 };
 use crate::{
@@ -137,7 +136,7 @@ impl LiveRun {
             Err(_) => Box::pin(core::future::ready(Err(RpcError::internal("Internal error")))),
         };
         let waker = Arc::new(RunWaker::default());
-        waker.woken.store(true, Ordering::Release);
+        waker.mark();
         Self {
             shared,
             phase: Phase::Handler(future),
@@ -420,48 +419,5 @@ impl Drop for LiveRun {
         let phase = core::mem::replace(&mut self.phase, Phase::Over);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
         self.shared.end();
-    }
-}
-
-/// Remembers that it was woken, and passes it on to whoever polled last.
-#[derive(Default)]
-struct RunWaker {
-    woken: AtomicBool,
-    outer: Mutex<Option<Waker>>,
-}
-
-impl RunWaker {
-    fn set(&self, waker: &Waker) {
-        let mut outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
-        if outer.as_ref().is_none_or(|known| !known.will_wake(waker)) {
-            *outer = Some(waker.clone());
-        }
-    }
-
-    fn take(&self) -> bool {
-        self.woken.swap(false, Ordering::AcqRel)
-    }
-
-    /// Has the run polled without the handler's having been woken.
-    fn notify(&self) {
-        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(outer) = outer {
-            outer.wake();
-        }
-    }
-
-    fn is_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
-    }
-}
-
-impl Wake for RunWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.notify();
     }
 }

@@ -67,6 +67,7 @@
 mod asks;
 mod body;
 mod config;
+mod drive;
 mod narrow;
 mod outlet;
 mod pipe;

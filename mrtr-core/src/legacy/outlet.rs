@@ -101,6 +101,11 @@ impl Outlet {
         found.and_then(|found| self.queue.remove(found)).is_some()
     }
 
+    /// Whether this very message waits to be sent.
+    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
+        self.queue.iter().any(|item| item.bytes == bytes)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

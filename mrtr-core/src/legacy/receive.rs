@@ -27,6 +27,9 @@ use crate::{
     wire::{AskingMethod, ClientCapabilities, LogLevel, Version, key, read_answer},
 };
 
+/// Bytes of a uri that is subscribed to: each is held as long as the session.
+const URI_BYTES: usize = 4_096;
+
 /// Characters kept of an error message of the client's.
 const REFUSAL_CHARS: usize = 500;
 
@@ -47,6 +50,9 @@ impl Session {
         streams: bool,
     ) -> Handled {
         self.touched = self.touched.max(Some(now));
+        if self.over {
+            return self.on_late(&message);
+        }
         match message {
             Ok(Message::Request(request)) => self.on_request(&request, now, streams),
             Ok(Message::Notification(notification)) => {
@@ -59,6 +65,14 @@ impl Session {
             }
             Err(refused) => self.on_refused(&refused),
         }
+    }
+
+    /// What comes after the end: the message was on its way.
+    fn on_late(&self, message: &Result<Message<'_>, Refused>) -> Handled {
+        let Ok(Message::Request(request)) = message else { return Handled::Accepted };
+        let mut bytes = Vec::new();
+        write::error(&mut bytes, Some(&request.id), &invalid("this session has ended"));
+        Handled::Reply { bytes, class: ReplyClass::UnknownSession }
     }
 
     /// What was not admitted. A broken response still says which of our requests has failed.
@@ -201,6 +215,9 @@ impl Session {
             }
             "resources/subscribe" if catalog.has_resources() && catalog.changes => {
                 let uri = uri_of(request)?;
+                if uri.len() > URI_BYTES {
+                    return Err(RpcError::invalid_params("Invalid params: uri is over 4096 bytes"));
+                }
                 find_resource(catalog, &uri).ok_or_else(|| not_found(&uri))?;
                 let limit = self.config.subscriptions;
                 if self.subscriptions.len() >= limit && !self.subscriptions.contains(&*uri) {
@@ -225,8 +242,7 @@ impl Session {
         now: Timestamp,
         streams: bool,
     ) -> Result<(), RpcError> {
-        let running = self.calls.values().filter(|call| call.run.is_some()).count();
-        if running >= self.config.calls {
+        if self.calls.values().filter(|call| call.is_under_way()).count() >= self.config.calls {
             return Err(over("calls at a time", self.config.calls, "calls"));
         }
         let params = CallParams::read(method, request)?;

@@ -10,21 +10,15 @@ use core::task::{Context, Poll, Waker};
 
 use super::{
     Config, Transmit,
-    asks::{Wording, write_request},
-    narrow,
     outlet::{Item, ItemKind, Outlet},
 };
 use crate::{
     Entropy,
     catalog::Change,
-    handler::{
-        Service,
-        live::{LiveEvent, LiveRun},
-    },
+    handler::{Service, live::LiveRun},
     http::ReplyClass,
-    jsonrpc::{Json, RequestId, write},
+    jsonrpc::{RequestId, write},
     seal::Principal,
-    tape::{OutgoingAsk, held::Held},
     time::Timestamp,
     wire::{AskKind, AskingMethod, ClientCapabilities, LogLevel, Version},
 };
@@ -98,7 +92,7 @@ pub struct Session {
     streams: u64,
     /// The call that was served last, so that all get their turn.
     cursor: Option<RequestId>,
-    over: bool,
+    pub(super) over: bool,
     /// When something last came or ended.
     pub(super) touched: Option<Timestamp>,
 }
@@ -271,8 +265,13 @@ impl Session {
                 if let Some(call) = self.calls.get_mut(id) {
                     call.outlet.lose(now);
                 }
+                // Whoever drives the session has a new time to wake at.
+                self.wake_call(id);
             }
-            Stream::Standalone => self.common.lose(now),
+            Stream::Standalone => {
+                self.common.lose(now);
+                self.common.wake();
+            }
             Stream::Pipe => {}
         }
     }
@@ -298,7 +297,9 @@ impl Session {
         }
         let (id, call) = self.calls.iter_mut().find(|(_, call)| call.outlet.number == number)?;
         call.outlet.resume(event);
-        Some(Stream::Request(id.clone()))
+        let id = id.clone();
+        self.wake_call(&id);
+        Some(Stream::Request(id))
     }
 
     /// Something of the catalog has changed: the client is told, if it was announced and, for a resource, if it
@@ -326,7 +327,10 @@ impl Session {
         params.push(b'}');
         let mut bytes = Vec::new();
         write::notification(&mut bytes, method, core::str::from_utf8(&params).unwrap_or("{}"));
-        self.common.push(Item::new(ItemKind::Notification, bytes));
+        // One that still waits says it already.
+        if !self.common.holds(&bytes) {
+            self.common.push(Item::new(ItemKind::Notification, bytes));
+        }
         true
     }
 
@@ -367,216 +371,7 @@ impl Session {
         self.common.wake();
     }
 
-    /// The client no longer wants a call's answer: nothing more is sent for it, and what it has asked is taken back.
-    pub(super) fn cancel(&mut self, id: &RequestId) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let Some(run) = &call.run else { return };
-        call.cancelled = true;
-        call.waiting.clear();
-        if !run.is_committing() {
-            call.run = None;
-        }
-        self.take_back(id, |_| true);
-        let Some(call) = self.calls.get_mut(id) else { return };
-        if !self.pipe && !self.over {
-            call.outlet.push(Item::new(ItemKind::Last, Vec::new()));
-        }
-        call.outlet.wake();
-        self.common.wake();
-        if self.pipe && call.run.is_none() {
-            self.calls.remove(id);
-        }
-    }
-
-    /// Cancels requests of ours that are out for a call, or recalls those that were not sent yet.
-    fn take_back(&mut self, id: &RequestId, which: impl Fn(&str) -> bool) {
-        let mut found = Vec::new();
-        self.asked.retain(|ask, asked| {
-            let taken = asked.call == *id && which(&asked.key);
-            if taken {
-                found.push(*ask);
-            }
-            !taken
-        });
-        let Some(call) = self.calls.get_mut(id) else { return };
-        let outlet = if self.pipe { &mut self.common } else { &mut call.outlet };
-        for ask in found {
-            let unsent = call.waiting.iter().position(|item| item.kind == ItemKind::Request(ask));
-            if let Some(unsent) = unsent {
-                call.waiting.remove(unsent);
-            } else if !outlet.recall(ask) {
-                let mut params = b"{\"requestId\":".to_vec();
-                write::integer(&mut params, ask);
-                params.push(b'}');
-                let mut bytes = Vec::new();
-                write::notification(
-                    &mut bytes,
-                    "notifications/cancelled",
-                    core::str::from_utf8(&params).unwrap_or("{}"),
-                );
-                outlet.push(Item::new(ItemKind::Notification, bytes));
-            }
-        }
-    }
-
-    /// What time alone brings.
-    fn tick(&mut self, now: Timestamp) {
-        let patience = self.config.resume;
-        let lost = |call: &Call| call.outlet.is_given_up(now, patience);
-        let given_up: Vec<RequestId> = self
-            .calls
-            .iter()
-            .filter(|(_, call)| lost(call) && call.run.is_some())
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in given_up {
-            self.asked.retain(|_, asked| asked.call != id);
-            if let Some(run) = self.calls.get_mut(&id).and_then(|call| call.run.as_mut()) {
-                run.end_asks();
-            }
-        }
-        self.calls.retain(|_, call| {
-            let since =
-                call.finished.map(|finished| call.outlet.lost.map_or(finished, |lost| lost.max(finished)));
-            since.is_none_or(|since| {
-                now < since.saturating_add(patience) || (call.outlet.attached && !call.outlet.is_empty())
-            })
-        });
-        if self.common.is_given_up(now, patience) {
-            self.common.clear();
-        }
-    }
-
-    fn pop_common(&mut self, stream: &Stream) -> Option<Transmit> {
-        if self.pipe {
-            let item = self.common.pop_once()?;
-            return Some(Transmit { stream: Stream::Pipe, bytes: item.bytes, last: false, event: None });
-        }
-        let number = self.common.number;
-        let (item, event) = self.common.pop()?;
-        Some(Transmit {
-            stream: stream.clone(),
-            bytes: item.bytes,
-            last: false,
-            event: Some((number, event)),
-        })
-    }
-
-    fn poll_call(&mut self, id: &RequestId, cx: &mut Context<'_>, now: Timestamp) -> Poll<Option<Transmit>> {
-        loop {
-            let Some(call) = self.calls.get_mut(id) else { return Poll::Ready(None) };
-            if let Some((item, event)) = call.outlet.pop() {
-                let transmit = Transmit {
-                    stream: Stream::Request(id.clone()),
-                    bytes: item.bytes,
-                    last: item.kind == ItemKind::Last,
-                    event: Some((call.outlet.number, event)),
-                };
-                if transmit.last
-                    && call.run.is_none()
-                    && (transmit.bytes.is_empty() || !call.outlet.is_resumable())
-                {
-                    self.calls.remove(id);
-                }
-                return Poll::Ready(Some(transmit));
-            }
-            let Some(run) = &mut call.run else {
-                // It is kept to be resumed; for whoever reads it now it is over.
-                return if call.outlet.attached { Poll::Ready(None) } else { Poll::Pending };
-            };
-            match run.poll(cx, now) {
-                Poll::Pending => {
-                    call.outlet.set_waker(cx.waker());
-                    return Poll::Pending;
-                }
-                Poll::Ready(event) => self.take_event(id, event, now),
-            }
-            // On a pipe everything goes to the pipe; whoever polls looks there after each event.
-            if self.pipe && !self.common.is_empty() {
-                return Poll::Pending;
-            }
-        }
-    }
-
-    fn take_event(&mut self, id: &RequestId, event: LiveEvent, now: Timestamp) {
-        let Some(call) = self.calls.get_mut(id) else { return };
-        match event {
-            LiveEvent::Notification(bytes) => {
-                if !call.cancelled && is_wanted(&bytes, self.level) {
-                    self.push(id, Item::new(ItemKind::Notification, bytes));
-                }
-            }
-            LiveEvent::Asks(asks) => self.ask(id, &asks, now),
-            LiveEvent::Withdrawn(keys) => self.take_back(id, |key| keys.iter().any(|found| **found == *key)),
-            LiveEvent::Finished(outcome) => {
-                self.take_back(id, |_| true);
-                let version = self.peer.map_or(Version::V2025_11_25, |peer| peer.version);
-                let Some(call) = self.calls.get_mut(id) else { return };
-                call.run = None;
-                call.finished = Some(now);
-                self.touched = self.touched.max(Some(now));
-                if !call.cancelled {
-                    let mut bytes = Vec::new();
-                    narrow::write_outcome(&mut bytes, id, (call.method, &call.target), version, outcome);
-                    self.push(id, Item::new(ItemKind::Last, bytes));
-                }
-                let done =
-                    self.calls.get(id).is_some_and(|call| self.pipe || self.over || call.outlet.is_empty());
-                if done {
-                    self.calls.remove(id);
-                }
-            }
-        }
-    }
-
-    fn push(&mut self, id: &RequestId, item: Item) {
-        if self.pipe {
-            self.common.push(item);
-        } else if let Some(call) = self.calls.get_mut(id) {
-            call.outlet.push(item);
-        }
-    }
-
-    /// A round's questions, each a request of its own.
-    fn ask(&mut self, id: &RequestId, asks: &[OutgoingAsk], now: Timestamp) {
-        let Some(Peer { version, capabilities }) = self.peer else { return };
-        let patience = self.config.resume;
-        for ask in asks {
-            let request = self.take_id();
-            let elicitation =
-                if ask.request.kind() == AskKind::Url { self.draw_hex() } else { String::new() };
-            let Some(call) = self.calls.get_mut(id) else { return };
-            let unreachable = call.outlet.is_given_up(now, patience);
-            if unreachable || call.cancelled {
-                if let Some(run) = &mut call.run {
-                    run.answer(&ask.key, Held::Ended);
-                }
-                continue;
-            }
-            let mut bytes = Vec::new();
-            write_request(
-                &mut bytes,
-                request,
-                ask,
-                &Wording { version, capabilities, elicitation: &elicitation },
-            );
-            let asked = Asked { call: id.clone(), key: ask.key.clone(), kind: ask.request.kind() };
-            self.asked.insert(request, asked);
-            let item = Item::new(ItemKind::Request(request), bytes);
-            if self.ready { self.push(id, item) } else { call.waiting.push(item) }
-        }
-    }
-
-    /// The client is ready: what waited for that goes out.
-    pub(super) fn make_ready(&mut self) {
-        self.ready = true;
-        for call in self.calls.values_mut() {
-            let outlet = if self.pipe { &mut self.common } else { &mut call.outlet };
-            call.waiting.drain(..).for_each(|item| outlet.push(item));
-        }
-    }
-
-    const fn take_id(&mut self) -> i64 {
+    pub(super) const fn take_id(&mut self) -> i64 {
         let id = self.next_id;
         self.next_id = self.next_id.saturating_add(1);
         id
@@ -596,7 +391,7 @@ impl Session {
         self.entropy.expand(&label)
     }
 
-    fn draw_hex(&mut self) -> String {
+    pub(super) fn draw_hex(&mut self) -> String {
         alloc::format!("{:032x}", u128::from_be_bytes(self.draw()))
     }
 
@@ -607,18 +402,6 @@ impl Session {
         }
         self.common.wake();
     }
-}
-
-/// Whether the session's level lets a notification through: everything but log messages below it, or any log
-/// message if no level was ever set.
-fn is_wanted(message: &[u8], level: Option<LogLevel>) -> bool {
-    let message = core::str::from_utf8(message).map_or(Json::NULL, Json::trusted);
-    if message.get("method").and_then(Json::as_string).as_deref() != Some("notifications/message") {
-        return true;
-    }
-    let of = message.get("params").and_then(|params| params.get("level")).and_then(Json::as_string);
-    let of = of.as_deref().and_then(LogLevel::from_name);
-    level.is_some_and(|level| of.is_some_and(|of| of >= level))
 }
 
 impl core::fmt::Debug for Session {

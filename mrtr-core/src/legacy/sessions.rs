@@ -110,6 +110,16 @@ impl Delivery<'_> {
         &self.session
     }
 
+    /// The id, if it is a request: a call of that id may send on its stream as soon as it is delivered, so make that
+    /// stream known to whoever drives the session before.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&RequestId> {
+        match &self.message {
+            Ok(Message::Request(request)) => Some(&request.id),
+            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => None,
+        }
+    }
+
     /// Hands it over. After [`Handled::Running`] the response is what the session sends on
     /// [`Stream::Request`] of that id.
     #[must_use]

@@ -3,6 +3,7 @@
 mod asks;
 mod bounds;
 mod calls;
+mod driving;
 mod http;
 mod laws;
 mod opening;
