@@ -11,14 +11,12 @@
 use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
 use core::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    task::Wake as _,
-};
+use std::{panic::catch_unwind, task::Wake as _};
 
 use super::{
     BoxHandler, Ctx, HandlerFuture, Output, RpcError,
@@ -194,7 +192,8 @@ impl LiveRun {
         let mut budget = BUDGET;
         loop {
             // Before the round or the end that came after it.
-            if let Some(message) = self.shared.lock().outbox.pop_front() {
+            let message = self.shared.lock().outbox.pop_front();
+            if let Some(message) = message {
                 return Poll::Ready(LiveEvent::Notification(message));
             }
             if let Some(event) = self.events.pop_front() {

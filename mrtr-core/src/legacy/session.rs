@@ -37,7 +37,6 @@ pub enum Stream {
 }
 
 /// What became of a message.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Handled {
     /// A call runs under this id: what it sends comes from [`Session::poll`] or [`Session::poll_stream`].
@@ -51,6 +50,16 @@ pub enum Handled {
     },
     /// A notification or a response: nothing is sent. On HTTP, 202.
     Accepted,
+}
+
+impl core::fmt::Debug for Handled {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Running(id) => f.debug_tuple("Running").field(id).finish(),
+            Self::Reply { bytes, class } => write!(f, "Reply({class:?}, {} bytes)", bytes.len()),
+            Self::Accepted => f.write_str("Accepted"),
+        }
+    }
 }
 
 /// A session of 2025-11-25, 2025-06-18 or 2025-03-26: the server's side.
@@ -180,6 +189,12 @@ impl Session {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| call.run.is_some()) || (!self.pipe && self.common.attached)
+    }
+
+    /// Whether it was ended: close all its streams.
+    #[must_use]
+    pub const fn is_ended(&self) -> bool {
+        self.over
     }
 
     /// Whether it was ended and nothing of it runs any more.
@@ -355,7 +370,7 @@ impl Session {
         self.pings.len()
     }
 
-    /// Ends the session: streams close, calls are cancelled. A commit that has begun goes on (A12): poll until
+    /// Ends the session: its streams are to be closed, calls are cancelled. A commit that has begun goes on (A12): poll until
     /// [`is_over`](Self::is_over).
     pub fn end(&mut self) {
         self.over = true;

@@ -45,7 +45,6 @@ pub struct SessionHandle(Arc<Mutex<Session>>);
 
 impl SessionHandle {
     /// The session. Handlers run under this lock when the session is polled: hold it for one call at a time.
-    #[must_use]
     pub fn lock(&self) -> MutexGuard<'_, Session> {
         // A panic under the lock comes from a waker: the session's own state is whole at those points.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -63,13 +62,18 @@ impl SessionHandle {
 }
 
 /// A reply that is known at once.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Reply {
     /// One whole message, or nothing.
     pub bytes: Vec<u8>,
     /// What it is, for its status.
     pub class: ReplyClass,
+}
+
+impl core::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Reply({:?}, {} bytes)", self.class, self.bytes.len())
+    }
 }
 
 /// What a POST is.

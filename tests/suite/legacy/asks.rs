@@ -555,3 +555,58 @@ fn keep_and_values_work_a11() {
         assert_eq!(text(&client.only()), "None Ok(true) Some(1)");
     }
 }
+
+/// A2, A3, A6: what a handler does while its questions are out: it reports, and what it asks goes out in the next round.
+#[test]
+fn a_handler_goes_on_while_its_questions_are_out_a3() {
+    let (done, wait) = oneshot::channel::<()>();
+    let wait = Arc::new(std::sync::Mutex::new(Some(wait)));
+    let mut client = client(move |ctx: Ctx| {
+        let wait = wait.lock().expect("a lock").take().expect("one call");
+        async move {
+            let first = async { shown(number(&ctx, "a").await) };
+            let second = async {
+                let _ = wait.await;
+                ctx.progress(1.0, None, None);
+                let made: i64 = ctx.once("v", || 7).expect("a number");
+                format!("{made} {}", shown(number(&ctx, "b").await))
+            };
+            let (first, second) = future::join(first, second).await;
+            Ok(ToolResult::text(format!("{first} {second}")))
+        }
+    });
+    client.start("tools/call", json!({"name": "t", "_meta": {"progressToken": 1}}));
+    let ask = client.only();
+    assert_eq!(ask["params"]["message"], "a");
+    done.send(()).expect("it waits");
+    assert_eq!(client.only()["method"], "notifications/progress");
+    client.answer(&ask, n(1));
+    let next = client.only();
+    assert_eq!(next["params"]["message"], "b");
+    client.answer(&next, n(2));
+    assert_eq!(text(&client.only()), "1 7 2");
+}
+
+/// A9 b: a question that was made while others are out, waited for, and left behind, is swallowed too.
+#[test]
+fn a_question_swallowed_while_others_are_out_is_an_error_a9() {
+    let (done, wait) = oneshot::channel::<()>();
+    let wait = Arc::new(std::sync::Mutex::new(Some(wait)));
+    let mut client = client(move |ctx: Ctx| {
+        let wait = wait.lock().expect("a lock").take().expect("one call");
+        async move {
+            let asked = number(&ctx, "a");
+            let _ = future::select(asked, wait).await;
+            let mut fresh = Box::pin(number(&ctx, "b"));
+            assert!(futures::poll!(fresh.as_mut()).is_pending());
+            std::mem::forget(fresh);
+            Ok(ToolResult::text("swallowed"))
+        }
+    });
+    client.call();
+    let ask = client.only();
+    done.send(()).expect("it waits");
+    let said = client.drain();
+    assert_eq!(said[0]["params"], json!({"requestId": ask["id"]}));
+    assert_eq!(said[1]["error"]["code"], -32603);
+}
