@@ -247,3 +247,50 @@ fn changes_do_not_pile_up() {
     }
     assert_eq!(client.drain().len(), 2);
 }
+
+/// A call that never stops talking does not keep the others from being heard, nor from running.
+#[test]
+fn every_call_gets_its_turn() {
+    let mut client = client(|ctx: Ctx| async move {
+        if ctx.wants_progress() {
+            for step in 1u32.. {
+                ctx.progress(f64::from(step), None, None);
+                give_way(1).await;
+            }
+        }
+        give_way(1_000).await;
+        Ok(ToolResult::text("done"))
+    });
+    let params = json!({"name": "t", "_meta": {"progressToken": 1}});
+    client.start("tools/call", params.clone());
+    let quiet = client.call();
+    client.start("tools/call", params);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut heard = 0;
+    loop {
+        match client.session.poll(&mut Context::from_waker(&waker), client.now) {
+            Poll::Ready(transmit) => {
+                heard += 1;
+                if parse(&transmit.bytes)["id"] == quiet {
+                    break;
+                }
+            }
+            Poll::Pending => assert!(count.woken(), "it rests before all is said"),
+        }
+        assert!(heard < 100, "only the loud are heard");
+    }
+}
+
+/// Lets others run this often.
+async fn give_way(mut turns: u32) {
+    futures::future::poll_fn(|cx| {
+        if turns == 0 {
+            return Poll::Ready(());
+        }
+        turns -= 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
