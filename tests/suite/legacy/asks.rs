@@ -610,3 +610,30 @@ fn a_question_swallowed_while_others_are_out_is_an_error_a9() {
     assert_eq!(said[0]["params"], json!({"requestId": ask["id"]}));
     assert_eq!(said[1]["error"]["code"], -32603);
 }
+
+/// A6, BT-5: what cannot be said was never sent, so it counts against no bound of rounds; and a handler that goes on asking
+/// it ends.
+#[test]
+fn what_cannot_be_said_is_no_round_a6() {
+    let mut config = world::config();
+    config.limits.rounds = 1;
+    let several = || {
+        let field = Field::multi_select("m").option("a", "A").option("b", "B");
+        Form::builder("Which?").field(field).build().expect("a valid form")
+    };
+    let service = world::service(config, move |ctx: Ctx| async move {
+        let times: usize = ctx.argument("times")?;
+        for _ in 0..times {
+            let answer = ctx.elicit::<Value>("m", &several()).optional().await;
+            assert!(matches!(answer, Err(AskError::Unavailable)));
+        }
+        Ok(ToolResult::text(shown(number(&ctx, "a").await)))
+    });
+    let mut client = Client::new(service, NARROW, all());
+    client.start("tools/call", json!({"name": "t", "arguments": {"times": 256}}));
+    let ask = client.only();
+    client.answer(&ask, n(6));
+    assert_eq!(text(&client.only()), "6");
+    client.start("tools/call", json!({"name": "t", "arguments": {"times": 257}}));
+    assert_eq!(client.only()["error"]["message"], "Internal error");
+}

@@ -294,3 +294,21 @@ async fn give_way(mut turns: u32) {
     })
     .await;
 }
+
+/// a question that ended while it waited for the client to be ready is not asked any more.
+#[test]
+fn an_ended_question_is_not_asked_later() {
+    let asking = service(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "a").await))) });
+    let mut session =
+        Session::on_http(asking, Config::default(), Principal::Anonymous, Entropy::new([3; 32]));
+    let params = json!({"protocolVersion": NEWEST, "capabilities": all()});
+    say(&mut session, json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params}));
+    let stream = start(&mut session, 1);
+    assert!(drain(&mut session, at(0)).is_empty());
+    session.lose(&stream, at(0));
+    assert!(drain(&mut session, at(30_000)).is_empty());
+    say(&mut session, json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert_eq!(session.resume("1-0"), Some(stream));
+    let said = drain(&mut session, at(30_000));
+    assert_eq!((said.len(), text(&parse(&said[0].bytes))), (1, "Ended"));
+}
