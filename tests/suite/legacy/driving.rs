@@ -298,7 +298,12 @@ async fn give_way(mut turns: u32) {
 /// a question that ended while it waited for the client to be ready is not asked any more.
 #[test]
 fn an_ended_question_is_not_asked_later() {
-    let asking = service(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "a").await))) });
+    let asking = service(|ctx: Ctx| async move {
+        let answer = shown(number(&ctx, "a").await);
+        ctx.progress(1.0, None, Some(&answer));
+        futures::future::pending::<()>().await;
+        Ok(ToolResult::text(answer))
+    });
     let mut session =
         Session::on_http(asking, Config::default(), Principal::Anonymous, Entropy::new([3; 32]));
     let params = json!({"protocolVersion": NEWEST, "capabilities": all()});
@@ -310,5 +315,23 @@ fn an_ended_question_is_not_asked_later() {
     say(&mut session, json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     assert_eq!(session.resume("1-0"), Some(stream));
     let said = drain(&mut session, at(30_000));
-    assert_eq!((said.len(), text(&parse(&said[0].bytes))), (1, "Ended"));
+    assert_eq!((said.len(), &parse(&said[0].bytes)["params"]["message"]), (1, &json!("Ended")));
+}
+
+/// a stream that is taken up after its call has ended wakes the driver: there is something to send.
+#[test]
+fn taking_up_what_has_ended_wakes_the_driver_r242() {
+    let mut session =
+        http_session(service(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "a").await))) }));
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let stream = start(&mut session, 1);
+    let ask = rest(&mut session, &waker).remove(0);
+    session.lose(&stream, at(0));
+    say(&mut session, json!({"jsonrpc": "2.0", "id": ask["id"], "result": n(1)}));
+    assert!(rest(&mut session, &waker).is_empty());
+    count.woken();
+    assert_eq!(session.resume("1-0"), Some(stream));
+    assert!(count.woken());
+    assert_eq!(text(&rest(&mut session, &waker)[0]), "1");
 }
