@@ -3,6 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
+    http::ParamHeaders,
     jsonrpc::{Json, write},
     limits::Limits,
     wire::Requirement,
@@ -110,7 +111,8 @@ impl Tool {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), CatalogError> {
+    /// Checks all of it; gives what the schema says of headers.
+    pub(super) fn check(&self) -> Result<ParamHeaders, CatalogError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/');
         if !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(fits) {
             return Err(CatalogError::Name(self.name.clone()));
@@ -125,9 +127,10 @@ impl Tool {
         object(&self.input_schema, "input schema")?;
         self.output_schema.as_deref().map_or(Ok(()), |text| object(text, "output schema"))?;
         self.annotations.as_deref().map_or(Ok(()), |text| object(text, "annotations"))?;
-        crate::http::ParamHeaders::from_schema(Json::trusted(&self.input_schema))
-            .map(|_| ())
-            .map_err(|fault| CatalogError::Header { name: self.name.clone(), problem: alloc::format!("{fault}") })
+        ParamHeaders::from_schema(Json::trusted(&self.input_schema)).map_err(|fault| CatalogError::Header {
+            name: self.name.clone(),
+            problem: alloc::format!("{fault}"),
+        })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -271,7 +274,11 @@ impl Resource {
     }
 
     pub(super) fn check(&self) -> Result<(), CatalogError> {
-        if self.uri.is_empty() || self.name.is_empty() { Err(CatalogError::Name(self.uri.clone())) } else { Ok(()) }
+        if self.uri.is_empty() || self.name.is_empty() {
+            Err(CatalogError::Name(self.uri.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -323,11 +330,16 @@ impl ResourceTemplate {
     pub(super) fn check(&self) -> Result<(), CatalogError> {
         let mut rest = self.uri_template.as_str();
         let mut parts = 0;
-        while let Some((_, after)) = rest.split_once('{') {
+        while let Some((text, after)) = rest.split_once('{') {
+            if text.contains('}') {
+                break;
+            }
             let name = after.split_once('}').filter(|(name, _)| {
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             });
-            let Some((_, after)) = name else { return Err(CatalogError::Template(self.uri_template.clone())) };
+            let Some((_, after)) = name else {
+                return Err(CatalogError::Template(self.uri_template.clone()));
+            };
             // Two parts side by side have no border between them.
             if after.starts_with('{') {
                 return Err(CatalogError::Template(self.uri_template.clone()));
@@ -335,7 +347,11 @@ impl ResourceTemplate {
             rest = after;
             parts += 1;
         }
-        if parts == 0 || rest.contains('}') { Err(CatalogError::Template(self.uri_template.clone())) } else { Ok(()) }
+        if parts == 0 || rest.contains('}') {
+            Err(CatalogError::Template(self.uri_template.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     /// The parts of `uri` by their names, if it is one of the family.
@@ -346,7 +362,13 @@ impl ResourceTemplate {
             let (name, after) = after.split_once('}')?;
             uri = uri.strip_prefix(text)?;
             let border = after.split('{').next().unwrap_or("");
-            let end = if border.is_empty() { uri.len() } else { uri.get(1..)?.find(border)? + 1 };
+            // The last part reaches to the end; any other to the first border behind its first character.
+            let end = if border.len() == after.len() {
+                uri.strip_suffix(border)?.len()
+            } else {
+                let first = uri.chars().next()?.len_utf8();
+                first + uri.get(first..)?.find(border)?
+            };
             let value = uri.get(..end).filter(|value| !value.is_empty() && !value.contains('/'))?;
             found.push((name.into(), value.into()));
             uri = uri.get(end..)?;

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use base64::Engine as _;
 
-use crate::jsonrpc::write;
+use crate::jsonrpc::{Json, write};
 
 /// A result as JSON text of an object, and whether it says that the tool failed.
 #[derive(Clone, PartialEq, Eq)]
@@ -21,7 +21,9 @@ impl Output {
     ///
     /// If it cannot be written as JSON. (One that is no object becomes `-32603` when it is sent.)
     pub fn from_serialize<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        Ok(Self { json: serde_json::to_string(value)?, is_error: false })
+        let json = serde_json::to_string(value)?;
+        let is_error = Json::trusted(&json).get("isError").and_then(Json::as_bool).unwrap_or(false);
+        Ok(Self { json, is_error })
     }
 }
 
@@ -39,7 +41,8 @@ impl Content {
     /// Text.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        let mut out = b"{\"type\":\"text\",\"text\":".to_vec();
+        let mut out = Vec::with_capacity(text.len() + 32);
+        out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
         write::string(&mut out, text);
         Self::close(out)
     }
@@ -133,7 +136,10 @@ impl ToolResult {
 
 impl From<ToolResult> for Output {
     fn from(result: ToolResult) -> Self {
-        let mut out = b"{\"content\":[".to_vec();
+        let blocks = result.content.iter().map(|block| block.0.len() + 1).sum::<usize>();
+        let structured = result.structured.as_deref().map_or(0, str::len);
+        let mut out = Vec::with_capacity(blocks + structured + 64);
+        out.extend_from_slice(b"{\"content\":[");
         for (index, block) in result.content.iter().enumerate() {
             if index > 0 {
                 out.push(b',');

@@ -44,7 +44,9 @@ impl From<AskError> for RpcError {
     fn from(error: AskError) -> Self {
         match &error {
             AskError::Invalid(_) => Self::invalid_params(alloc::format!("Invalid params: {error}")),
-            AskError::Unavailable | AskError::Ended => Self::internal(alloc::format!("Internal error: {error}")),
+            AskError::Unavailable | AskError::Ended => {
+                Self::internal(alloc::format!("Internal error: {error}"))
+            }
             AskError::Refused { code, message } => {
                 let mut data = alloc::format!("{{\"cause\":{{\"code\":{code},\"message\":").into_bytes();
                 write::string(&mut data, message);
@@ -162,7 +164,9 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(resolution) = this.ask.shared.take(this.ask.ticket, cx.waker()) else { return Poll::Pending };
+        let Some(resolution) = this.ask.shared.take(this.ask.ticket, cx.waker()) else {
+            return Poll::Pending;
+        };
         let unfit = |error: serde_json::Error| AskError::Invalid(alloc::format!("{error}"));
         if let Resolution::Answer(text) = &resolution
             && let Some(kept) = text.strip_prefix('k')

@@ -16,17 +16,16 @@ use core::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use std::{panic::catch_unwind, task::Wake as _};
+use std::panic::catch_unwind;
 
 use super::{
     BoxHandler, Ctx, HandlerFuture, Output, RpcError,
     commit::Commit,
-    live_waker::RunWaker,
-    shared::{Facts, Shared},
+    shared::{Facts, Shared, Texts},
 };
 use crate::{
     journal::Journal,
-    jsonrpc::RequestId,
+    jsonrpc::{Json, RequestId},
     limits::Limits,
     seal::ExchangeId,
     tape::{
@@ -45,11 +44,11 @@ const REST_FIRST: Duration = Duration::from_millis(250);
 const REST_LAST: Duration = Duration::from_secs(5);
 
 /// What a live run is made of.
-pub(crate) struct LiveSetup {
+pub(crate) struct LiveSetup<'a> {
     pub(crate) method: AskingMethod,
-    pub(crate) target: Box<str>,
-    /// JSON text of an object.
-    pub(crate) arguments: Box<str>,
+    pub(crate) target: &'a str,
+    /// An object.
+    pub(crate) arguments: Json<'a>,
     pub(crate) parts: Vec<(String, String)>,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) principal: Option<Box<[u8]>>,
@@ -69,7 +68,7 @@ pub(crate) enum LiveEvent {
     /// Send these asks, and bring what becomes of each to [`LiveRun::answer`].
     Asks(Vec<OutgoingAsk>),
     /// The handler no longer wants the asks of these keys: cancel their requests.
-    Withdrawn(Vec<Box<str>>),
+    Withdrawn(Vec<Arc<str>>),
     /// Over: nothing comes after it.
     Finished(Result<Output, RpcError>),
 }
@@ -79,7 +78,6 @@ pub(crate) struct LiveRun {
     shared: Arc<Shared>,
     phase: Phase,
     wait: Wait,
-    waker: Arc<RunWaker>,
     rest: Duration,
     sayable: fn(&InputRequest<'_>) -> bool,
     deadline: Timestamp,
@@ -103,13 +101,13 @@ enum Wait {
     /// For nothing of ours.
     Nothing,
     /// For the answers of the round that is out.
-    Asks(Vec<(Box<str>, Option<Held>)>),
+    Asks(Vec<(Arc<str>, Option<Held>)>),
     /// For time: a checkpoint.
     Rest(Timestamp),
 }
 
 impl LiveRun {
-    pub(crate) fn new(setup: LiveSetup, handler: &BoxHandler) -> Self {
+    pub(crate) fn new(setup: LiveSetup<'_>, handler: &BoxHandler) -> Self {
         let deadline = setup.now.saturating_add(setup.limits.exchange);
         let mut tape = TapeSetup::new(setup.exchange, Journal::new(setup.now), deadline);
         tape.capabilities = setup.capabilities;
@@ -117,8 +115,7 @@ impl LiveRun {
         tape.policy = setup.policy;
         let facts = Facts {
             method: setup.method,
-            target: setup.target,
-            arguments: setup.arguments,
+            texts: Texts::new(setup.target, setup.arguments),
             parts: setup.parts,
             capabilities: setup.capabilities,
             principal: setup.principal,
@@ -133,13 +130,11 @@ impl LiveRun {
             Ok(future) => future,
             Err(_) => Box::pin(core::future::ready(Err(RpcError::internal("Internal error")))),
         };
-        let waker = Arc::new(RunWaker::default());
-        waker.mark();
+        shared.flag.mark();
         Self {
             shared,
             phase: Phase::Handler(future),
             wait: Wait::Nothing,
-            waker,
             rest: REST_FIRST,
             sayable: setup.sayable,
             deadline,
@@ -171,7 +166,7 @@ impl LiveRun {
         let Wait::Asks(asks) = &mut self.wait else { return };
         if let Some((_, place @ None)) = asks.iter_mut().find(|(found, _)| **found == *key) {
             *place = Some(outcome);
-            self.waker.notify();
+            self.shared.flag.notify();
         }
     }
 
@@ -181,13 +176,13 @@ impl LiveRun {
         for (_, place) in asks.iter_mut().filter(|(_, place)| place.is_none()) {
             *place = Some(Held::Ended);
         }
-        self.waker.notify();
+        self.shared.flag.notify();
     }
 
     /// Runs the handler as far as it gets.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<LiveEvent> {
-        self.waker.set(cx.waker());
-        let waker = Waker::from(self.waker.clone());
+        self.shared.flag.set(cx.waker());
+        let waker = Waker::from(self.shared.clone());
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = BUDGET;
         loop {
@@ -199,13 +194,14 @@ impl LiveRun {
             if let Some(event) = self.events.pop_front() {
                 return Poll::Ready(event);
             }
-            let woken = self.waker.take();
+            let woken = self.shared.flag.take();
             match &mut self.phase {
                 Phase::Over => return Poll::Pending,
                 Phase::Handler(future) => {
                     if woken {
                         if budget == 0 {
-                            self.waker.wake_by_ref();
+                            self.shared.flag.mark();
+                            self.shared.flag.notify();
                             return Poll::Pending;
                         }
                         budget -= 1;
@@ -214,7 +210,7 @@ impl LiveRun {
                             Ok(Poll::Ready(result)) => self.returned(result, now),
                             Ok(Poll::Pending) => {}
                         }
-                        if self.waker.is_woken() || !matches!(self.phase, Phase::Handler(_)) {
+                        if self.shared.flag.is_woken() || !matches!(self.phase, Phase::Handler(_)) {
                             continue;
                         }
                     }
@@ -253,7 +249,7 @@ impl LiveRun {
         }
     }
 
-    fn await_answers(&mut self, asks: Vec<(Box<str>, Option<Held>)>, now: Timestamp) -> Poll<()> {
+    fn await_answers(&mut self, asks: Vec<(Arc<str>, Option<Held>)>, now: Timestamp) -> Poll<()> {
         let mut withdrawn = Vec::new();
         let mut wanted = Vec::new();
         {
@@ -281,7 +277,7 @@ impl LiveRun {
     }
 
     /// Ends a round: the answers are handed out together.
-    fn release(&mut self, outcomes: Vec<(Box<str>, Held)>) -> Poll<()> {
+    fn release(&mut self, outcomes: Vec<(Arc<str>, Held)>) -> Poll<()> {
         let tickets = self.shared.lock().tape.release_held(outcomes);
         self.shared.wake(&tickets);
         Poll::Ready(())
@@ -316,7 +312,7 @@ impl LiveRun {
 
     /// A round goes out. None: it did not, for optional asks of it cannot be said, and nobody waits for those.
     fn send(&mut self, outgoing: Outgoing, now: Timestamp) -> Option<Poll<()>> {
-        let unsayable: Vec<Box<str>> = outgoing
+        let unsayable: Vec<Arc<str>> = outgoing
             .asks
             .iter()
             .filter(|ask| !(self.sayable)(&ask.request))
@@ -386,14 +382,14 @@ impl LiveRun {
 
     fn fault(&mut self, fault: &Fault) {
         let facts = &self.shared.facts;
-        crate::trace::warn!(exchange = %facts.exchange, target = %facts.target, fault = %fault, "a call failed");
+        crate::trace::warn!(exchange = %facts.exchange, target = facts.texts.target(), fault = %fault, "a call failed");
         self.conclude(Err(fault.error()));
     }
 
     /// A panic's message may hold anything: it goes nowhere (the panic hook has had it).
     fn panicked(&mut self) {
         let facts = &self.shared.facts;
-        crate::trace::warn!(exchange = %facts.exchange, target = %facts.target, "a handler panicked");
+        crate::trace::warn!(exchange = %facts.exchange, target = facts.texts.target(), "a handler panicked");
         self.conclude(Err(RpcError::internal("Internal error")));
     }
 

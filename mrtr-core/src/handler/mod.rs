@@ -25,7 +25,6 @@ mod ask;
 mod commit;
 mod ctx;
 pub(crate) mod live;
-mod live_waker;
 mod notify;
 mod run;
 mod service;

@@ -5,7 +5,9 @@ use core::{future::Future, pin::Pin};
 
 use super::{Ctx, Output, RpcError, Run};
 use crate::{
-    catalog::{Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool},
+    catalog::{
+        Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool,
+    },
     http::ReplyClass,
     jsonrpc::{Json, Notification, RequestId},
     server::{Incoming, Received, RejectReason, Rejected, RoundEnv, Server},
@@ -40,7 +42,7 @@ pub enum Reception<'a> {
     /// A stream of changes: keep it open.
     Listen(Listen),
     /// The client no longer wants this request's answer: stop what runs under that id, send nothing
-    /// more for it. Unknown ids are ignored.
+    /// more for it. Unknown ids are ignored. Never over HTTP.
     Cancelled(RequestId),
     /// A notification that needs nothing.
     Accepted,
@@ -121,7 +123,11 @@ impl Service {
     /// # Errors
     ///
     /// As for [`Catalog::add_template`].
-    pub fn template<F, R, O, E>(mut self, template: ResourceTemplate, handler: F) -> Result<Self, CatalogError>
+    pub fn template<F, R, O, E>(
+        mut self,
+        template: ResourceTemplate,
+        handler: F,
+    ) -> Result<Self, CatalogError>
     where
         F: Fn(Ctx) -> R + Send + Sync + 'static,
         R: Future<Output = Result<O, E>> + Send + 'static,
@@ -159,8 +165,12 @@ impl Service {
     /// every round anew (G-51).
     #[must_use]
     pub fn receive<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Reception<'a> {
+        let over_http = env.headers.is_some();
         match self.server.read(input, env) {
             Incoming::Rejected(rejected) => refused(&rejected),
+            // Over HTTP, ids of different clients' requests may be the same, and a request is cancelled by closing
+            // its stream.
+            Incoming::Notification(_) if over_http => Reception::Accepted,
             Incoming::Notification(notification) => noticed(&notification),
             Incoming::Other(plain) => match self.catalog.answer(&self.server, &plain) {
                 Answered::Reply { bytes, class } => Reception::Reply { bytes, class },
@@ -169,8 +179,12 @@ impl Service {
             Incoming::Call(call) => match self.catalog.route(call) {
                 Route::Refused(rejected) => refused(&rejected),
                 Route::Handler { call, handler, parts } => match call.open() {
-                    Received::Pending(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
-                    Received::Retrying(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
+                    Received::Pending(exchange) => {
+                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                    }
+                    Received::Retrying(exchange) => {
+                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                    }
                     Received::Rejected(rejected) => refused(&rejected),
                     Received::Other(_) | Received::Notification(_) => Reception::Accepted,
                 },
@@ -196,7 +210,9 @@ where
 fn refused<'a>(rejected: &Rejected) -> Reception<'a> {
     match rejected.reason() {
         RejectReason::State(refused) => crate::trace::warn!(refused = %refused, "a state was refused"),
-        RejectReason::Journal(fault) => crate::trace::warn!(fault = %fault, "an authentic state cannot be used"),
+        RejectReason::Journal(fault) => {
+            crate::trace::warn!(fault = %fault, "an authentic state cannot be used")
+        }
         RejectReason::NotAdmitted(_)
         | RejectReason::UnaskedResponse
         | RejectReason::Envelope

@@ -1,12 +1,18 @@
 //! What a handler's context, its asks and the driver share.
 
-use alloc::{boxed::Box, collections::{BTreeMap, VecDeque}, string::String, sync::Arc, vec::Vec};
-use core::task::Waker;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    task::Waker,
+};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Wake,
+};
 
 use super::commit::Commit;
 use crate::{
-    jsonrpc::RequestId,
+    jsonrpc::{Json, RequestId},
     seal::ExchangeId,
     tape::{Resolution, Tape, Ticket},
     time::Timestamp,
@@ -16,9 +22,7 @@ use crate::{
 /// Facts of the request that do not change while it runs.
 pub(super) struct Facts {
     pub(super) method: AskingMethod,
-    pub(super) target: Box<str>,
-    /// JSON text of an object.
-    pub(super) arguments: Box<str>,
+    pub(super) texts: Texts,
     pub(super) parts: Vec<(String, String)>,
     pub(super) capabilities: ClientCapabilities,
     pub(super) principal: Option<Box<[u8]>>,
@@ -28,15 +32,37 @@ pub(super) struct Facts {
     pub(super) progress_token: Option<RequestId>,
 }
 
+/// The target and, behind it, the arguments.
+pub(super) struct Texts {
+    both: Box<str>,
+    target_bytes: usize,
+}
+
+impl Texts {
+    pub(super) fn new(target: &str, arguments: Json<'_>) -> Self {
+        Self { both: [target, arguments.as_str()].concat().into(), target_bytes: target.len() }
+    }
+
+    pub(super) fn target(&self) -> &str {
+        self.both.get(..self.target_bytes).unwrap_or_default()
+    }
+
+    /// An object.
+    pub(super) fn arguments(&self) -> Json<'_> {
+        Json::trusted(self.both.get(self.target_bytes..).unwrap_or("{}"))
+    }
+}
+
 pub(super) struct Shared {
     pub(super) facts: Facts,
+    pub(super) flag: Flag,
     inner: Mutex<Inner>,
 }
 
 pub(super) struct Inner {
     pub(super) tape: Tape,
-    /// Who waits for which ask.
-    pub(super) wakers: BTreeMap<Ticket, Waker>,
+    /// Who waits for which ask, by ticket.
+    wakers: Vec<(Ticket, Waker)>,
     /// Notifications that wait to be sent, one message each.
     pub(super) outbox: VecDeque<Vec<u8>>,
     /// The last progress sent: it only rises.
@@ -48,9 +74,10 @@ impl Shared {
     pub(super) fn new(facts: Facts, tape: Tape) -> Arc<Self> {
         Arc::new(Self {
             facts,
+            flag: Flag::default(),
             inner: Mutex::new(Inner {
                 tape,
-                wakers: BTreeMap::new(),
+                wakers: Vec::new(),
                 outbox: VecDeque::new(),
                 progress: None,
                 commits: VecDeque::new(),
@@ -69,7 +96,15 @@ impl Shared {
         let mut inner = self.lock();
         let resolution = inner.tape.take(ticket);
         if resolution.is_none() {
-            inner.wakers.insert(ticket, waker.clone());
+            let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
+            match place {
+                Ok(place) => {
+                    if let Some((_, known)) = inner.wakers.get_mut(place) {
+                        known.clone_from(waker);
+                    }
+                }
+                Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
+            }
         }
         resolution
     }
@@ -77,22 +112,88 @@ impl Shared {
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let mut inner = self.lock();
         inner.tape.withdraw(ticket);
-        let waker = inner.wakers.remove(&ticket);
+        let waker = inner.take_waker(ticket);
         drop(inner);
         drop(waker);
     }
 
     /// Wakes whoever waits for these asks. Wakers run foreign code: never under the lock.
     pub(super) fn wake(&self, tickets: &[Ticket]) {
-        let mut inner = self.lock();
-        let wakers: Vec<Waker> = tickets.iter().filter_map(|ticket| inner.wakers.remove(ticket)).collect();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        for ticket in tickets {
+            let waker = self.lock().take_waker(*ticket);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
     }
 
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
         let tickets = self.lock().tape.end();
         self.wake(&tickets);
+        self.flag.clear();
+    }
+}
+
+impl Inner {
+    fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
+        let place = self.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
+        Some(self.wakers.remove(place).1)
+    }
+}
+
+/// Remembers that the handler was woken, and passes it on.
+#[derive(Default)]
+pub(super) struct Flag {
+    woken: AtomicBool,
+    outer: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    pub(super) fn set(&self, waker: &Waker) {
+        let mut outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
+        if outer.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            *outer = Some(waker.clone());
+        }
+    }
+
+    /// Forgets whom to wake, who may be gone before the last detached task is.
+    fn clear(&self) {
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(outer);
+    }
+
+    pub(super) fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
+    }
+
+    pub(super) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    /// As if the handler had been woken, without telling anybody.
+    pub(super) fn mark(&self) {
+        self.woken.store(true, Ordering::Release);
+    }
+
+    /// Has the run polled without the handler's having been woken.
+    pub(super) fn notify(&self) {
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(outer) = outer {
+            outer.wake();
+        }
+    }
+}
+
+/// The waker that the handler is polled with. Asks leave it in what it points to; [`Shared::end`] and
+/// [`Shared::withdraw`] take it out again.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.flag.mark();
+        self.flag.notify();
     }
 }

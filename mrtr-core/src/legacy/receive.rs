@@ -254,8 +254,8 @@ impl Session {
         let (limits, policy) = (config.limits.clone(), config.tape.clone());
         let setup = LiveSetup {
             method,
-            target: (*params.target).into(),
-            arguments: params.arguments.as_str().into(),
+            target: &params.target,
+            arguments: params.arguments,
             parts,
             capabilities,
             principal: self.principal.clone(),
@@ -322,8 +322,9 @@ fn route<'c>(
     let target = &*params.target;
     match method {
         AskingMethod::ToolsCall => {
-            let found = catalog.tools.iter().find(|(tool, _)| tool.name == target);
-            let (tool, handler) = found.ok_or_else(|| unknown("tool", target))?;
+            let found = catalog.tools.iter().find(|offered| offered.tool.name == target);
+            let offered = found.ok_or_else(|| unknown("tool", target))?;
+            let (tool, handler) = (&offered.tool, &offered.handler);
             if tool.requires.iter().all(|need| capabilities.allow(*need)) {
                 return Ok((handler, Vec::new()));
             }

@@ -4,6 +4,7 @@ use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
     string::String,
+    sync::Arc,
     vec::Vec,
 };
 use core::task::{Context, Poll, Waker};
@@ -116,7 +117,7 @@ pub(super) struct Peer {
 /// A question that is out: whose it is and how its answer is read.
 pub(super) struct Asked {
     pub(super) call: RequestId,
-    pub(super) key: Box<str>,
+    pub(super) key: Arc<str>,
     pub(super) kind: AskKind,
 }
 

@@ -9,7 +9,9 @@ use crate::{error::RpcError, wire::AnswerFault};
 #[non_exhaustive]
 pub enum Fault {
     /// The handler waits for something that is not an ask, and no runtime is there to bring it (A2).
-    #[error("the handler awaits something that is not an ask: run it under a runtime, or wrap it in `once_async`")]
+    #[error(
+        "the handler awaits something that is not an ask: run it under a runtime, or wrap it in `once_async`"
+    )]
     Stalled,
     /// The handler kept waking itself without getting anywhere.
     #[error("the handler wakes itself without end")]
@@ -20,8 +22,8 @@ pub enum Fault {
     /// A key that is not `[A-Za-z0-9_.-]{1,64}` (A1, G-37).
     #[error("the key {0:?} is not made of 1 to 64 of A-Z a-z 0-9 _ . -")]
     BadKey(String),
-    /// An ask whose parameters are no JSON, or numbers that cannot be digested.
-    #[error("the ask {0:?} has parameters that cannot be fingerprinted")]
+    /// An ask whose parameters are no JSON, or numbers that cannot be digested, or whose url is none.
+    #[error("the ask {0:?} has parameters that cannot be sent")]
     BadAsk(String),
     /// A form that may not be asked; the client could only refuse to show it.
     #[error("the form of ask {key:?}: {problem}")]
@@ -79,7 +81,9 @@ impl Fault {
     pub fn error(&self) -> RpcError {
         match self {
             Self::BadAnswer { .. } => RpcError::invalid_params(alloc::format!("Invalid params: {self}")),
-            Self::Limit { .. } | Self::Deadline => RpcError::internal(alloc::format!("Internal error: {self}")),
+            Self::Limit { .. } | Self::Deadline => {
+                RpcError::internal(alloc::format!("Internal error: {self}"))
+            }
             Self::UnstableQuestion(_) => {
                 RpcError::internal("Internal error: this question changes from run to run")
             }

@@ -2,7 +2,7 @@
 //! where it stands (design: legacy eras). The rules are those of a recorded round; what differs is that asks may
 //! be withdrawn while they are out, and that an ask may end in ways no retry can express.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use super::{Answers, Fault, Resolution, Tape, Ticket, slot::Slot};
 use crate::{
@@ -43,13 +43,13 @@ impl Tape {
     /// Ends the wait: every ask of the held round that is still wanted gets what became of it, all at once. What
     /// is not in `outcomes` stays open and is asked again, as is content that does not fit for the first times
     /// (A4). A checkpoint in the round is passed.
-    pub(crate) fn release_held(&mut self, outcomes: Vec<(Box<str>, Held)>) -> Vec<Ticket> {
+    pub(crate) fn release_held(&mut self, outcomes: Vec<(Arc<str>, Held)>) -> Vec<Ticket> {
         let index = self.journal.rounds.len().saturating_sub(1);
         let mut answers = Vec::new();
         let mut others = Vec::new();
         for (key, outcome) in outcomes {
             match outcome {
-                Held::Answer(text) => answers.push((key, text)),
+                Held::Answer(text) => answers.push((Box::from(&*key), text)),
                 Held::Refused(code, message) => others.push((key, Resolution::Refused { code, message })),
                 Held::Malformed(reason) => others.push((key, Resolution::Invalid(reason))),
                 Held::Ended => others.push((key, Resolution::Ended)),
@@ -76,7 +76,7 @@ impl Tape {
 
     /// Takes back the round that was just made, before it is held, because these asks of it cannot be said in the
     /// peer's revision: to the handler that is the same as a missing capability (A6, BT-5).
-    pub(crate) fn unsayable(&mut self, keys: &[Box<str>]) -> Unsayable {
+    pub(crate) fn unsayable(&mut self, keys: &[Arc<str>]) -> Unsayable {
         let is_one = |key: &str| keys.iter().any(|found| **found == *key);
         let of = |slot: &&Slot| slot.is_open() && slot.asked.as_ref().is_some_and(|asked| is_one(&asked.key));
         let required: Vec<Requirement> = self

@@ -30,18 +30,19 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
-pub(crate) use slot::key_is_valid;
+pub(crate) use live::check_form;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
+pub(crate) use slot::{key_is_valid, never_early};
 
 use crate::{
-    jsonrpc::Json,
     journal::{Divergence, Journal},
+    jsonrpc::Json,
     limits::Limits,
     seal::ExchangeId,
     time::Timestamp,
     wire::ClientCapabilities,
 };
-use slot::Slot;
+use slot::{Slot, Slots, Uses};
 
 /// What to do when a run leaves the recorded path (A8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,9 +163,8 @@ pub struct Tape {
     journal: Journal,
     /// Rounds released so far: the index of the segment that runs now.
     segment: usize,
-    /// How often each key of the author's has been used in this run (A1).
-    uses: BTreeMap<Box<str>, u32>,
-    slots: BTreeMap<u32, Slot>,
+    uses: Uses,
+    slots: Slots,
     next_ticket: u32,
     answers: Answers,
     capabilities: ClientCapabilities,
@@ -178,6 +178,8 @@ pub struct Tape {
     /// A misuse seen at a call that cannot return it; ends the attempt at the next step.
     misuse: Option<Fault>,
     diverged: Vec<Divergence>,
+    /// The attempt is over: what is asked from now on has no answer.
+    ended: bool,
 }
 
 /// What a tape is made of.
@@ -220,12 +222,14 @@ impl Tape {
     /// A tape at its beginning.
     #[must_use]
     pub fn new(setup: TapeSetup) -> Self {
+        // What was asked before is about to be asked again, and one ask more.
+        let asks = setup.journal.rounds.iter().map(|round| round.asks.len()).sum::<usize>() + 1;
         Self {
             exchange: setup.exchange,
             journal: setup.journal,
             segment: 0,
-            uses: BTreeMap::new(),
-            slots: BTreeMap::new(),
+            uses: Uses::with_capacity(asks),
+            slots: Slots::with_capacity(asks),
             next_ticket: 0,
             answers: setup.answers,
             capabilities: setup.capabilities,
@@ -237,6 +241,7 @@ impl Tape {
             values_read: Vec::new(),
             misuse: None,
             diverged: Vec::new(),
+            ended: false,
         }
     }
 
@@ -278,9 +283,16 @@ impl Tape {
     }
 
     /// Ends the attempt for asks that are still alive somewhere: they resolve with
-    /// [`Resolution::Ended`]. Gives their tickets, to be woken.
+    /// [`Resolution::Ended`], and so will those that are still to come. Gives their tickets, to be woken.
     pub fn end(&mut self) -> Vec<Ticket> {
+        self.ended = true;
         self.slots.iter_mut().filter_map(|(&ticket, slot)| slot.end().then_some(Ticket(ticket))).collect()
+    }
+
+    /// Whether the attempt is over: nothing may be sent for it any more.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// What the handler can do no further without (A2…A8). `now` is only used for patience and deadlines.

@@ -155,6 +155,8 @@ fn uris_are_absolute() {
             "http://[::ffff:192.0.02.1]/",
             "http://[v.a]/",
             "http://[v1.]/",
+            "http://[v1.%41]/",
+            "http://[::1%eth0]/",
             "http://[fe80::1%25en0]/",
             "http://u@v@h/",
             "a:b#c#d",

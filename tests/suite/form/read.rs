@@ -116,6 +116,14 @@ fn tolerates() {
     );
 }
 
+/// `enumNames` are titles of an `enum` and of nothing else.
+#[test]
+fn enum_names_beside_titles_are_ignored() {
+    let schema = one(r#"{"type":"string","oneOf":[{"const":"a","title":"A"}],"enumNames":["X"]}"#);
+    let FieldKind::Select(rules) = schema.field("f").unwrap().kind() else { panic!() };
+    assert_eq!((rules.options.choices()[0].label(), rules.legacy_names), ("A", false));
+}
+
 /// A default that the field itself would refuse is not filled in (B-77).
 #[test]
 fn defaults_that_break_the_rules_are_ignored() {
