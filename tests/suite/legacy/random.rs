@@ -74,40 +74,55 @@ struct Talk {
 }
 
 impl Talk {
-    /// Takes what the session says to this call in one go.
-    fn hear(&mut self, messages: &[Value], ids: &mut BTreeSet<i64>) {
-        let expected = self.expected.as_ref().expect("it runs");
-        match expected {
+    /// Takes what the session says to this call in one go. False: the questions are right and their order is not the
+    /// evaluation's. A nested `FuturesUnordered` lets others go first after as many polls as it has children, which the
+    /// evaluation knows nothing of.
+    fn hear(&mut self, messages: &[Value], ids: &mut BTreeSet<i64>) -> bool {
+        let expected = self.expected.take().expect("it runs");
+        let keys = match &expected {
             Expected::Complete(value) => {
                 assert_eq!(messages.len(), 1, "{messages:?} {:#?}", self.tree);
                 assert_eq!(text(&messages[0]), value.to_string(), "{:#?}", self.tree);
+                return true;
             }
             Expected::Missing => {
                 assert_eq!(messages.len(), 1, "{messages:?} {:#?}", self.tree);
                 assert_eq!(messages[0]["error"]["code"], -32603);
                 assert_eq!(messages[0]["error"]["data"], json!({"requiredCapabilities": {"roots": {}}}));
+                return true;
             }
-            Expected::Sent(keys) => {
-                assert_eq!(messages.len(), keys.len(), "{messages:?} {keys:?} {:#?}", self.tree);
-                for (key, message) in keys.iter().zip(messages) {
-                    let own = key.split('#').next().expect("a key");
-                    match self.oracle.kind(key) {
-                        Kind::Form | Kind::Solicited => assert_eq!(message["params"]["message"], own),
-                        Kind::OptionalSampling => {
-                            assert_eq!(message["params"]["messages"][0]["content"]["text"], own);
-                        }
-                        Kind::OptionalRoots | Kind::RequiredRoots => {
-                            assert_eq!(message["method"], "roots/list")
-                        }
-                    }
-                    assert!(ids.insert(message["id"].as_i64().expect("a number")), "an id was used twice");
-                    self.open.push((key.clone(), message["id"].clone()));
-                }
-                return;
+            Expected::Sent(keys) => keys,
+        };
+        let own = |key: &String| match self.oracle.kind(key) {
+            Kind::OptionalRoots | Kind::RequiredRoots => String::from("roots/list"),
+            Kind::Form | Kind::Solicited | Kind::OptionalSampling => {
+                key.split('#').next().expect("a key").into()
             }
+        };
+        let mut wanted: Vec<String> = keys.iter().map(own).collect();
+        let mut shown: Vec<String> = messages.iter().map(name).collect();
+        for (key, message) in keys.iter().zip(messages) {
+            assert!(ids.insert(message["id"].as_i64().expect("a number")), "an id was used twice");
+            self.open.push((key.clone(), message["id"].clone()));
         }
-        self.expected = None;
+        let ordered = wanted == shown;
+        wanted.sort();
+        shown.sort();
+        assert_eq!(wanted, shown, "{:#?}", self.tree);
+        self.expected = Some(expected);
+        ordered
     }
+}
+
+/// What a question shows of its key.
+fn name(message: &Value) -> String {
+    let params = &message["params"];
+    let shown = match message["method"].as_str().expect("a method") {
+        "sampling/createMessage" => &params["messages"][0]["content"]["text"],
+        "elicitation/create" => &params["message"],
+        _ => &message["method"],
+    };
+    shown.as_str().expect("a text").into()
 }
 
 /// Design: legacy eras; A3, A4, A6, A11, G-13, R-229, R-231, B-61: the same programs over a held connection come to
@@ -116,7 +131,7 @@ impl Talk {
 #[test]
 fn holding_equals_replaying() {
     let programs = std::env::var("MRTR_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(PROGRAMS);
-    let (mut rounds, mut complete, mut missing) = (0u64, 0u64, 0u64);
+    let (mut rounds, mut complete, mut missing, mut unordered) = (0u64, 0u64, 0u64, 0u64);
     for seed in 0..programs / TOGETHER {
         let mut random = Random::new(seed);
         let trees: Vec<Program> = (0..TOGETHER).map(|_| Program::random(&mut random, 3, "")).collect();
@@ -178,7 +193,22 @@ fn holding_equals_replaying() {
                         Some(Expected::Missing) => missing += 1,
                         Some(Expected::Sent(_)) | None => rounds += 1,
                     }
-                    talk.hear(&messages, &mut ids);
+                    if !talk.hear(&messages, &mut ids) {
+                        // Its call is cancelled; the others go on.
+                        let params = json!({"requestId": which});
+                        say(
+                            &mut session,
+                            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}),
+                        );
+                        let said = drain(&mut session, now);
+                        assert_eq!(said.len(), talk.open.len() + 1);
+                        assert!(
+                            said.iter().all(|transmit| transmit.stream == Stream::Request((*which).into()))
+                        );
+                        talk.open.clear();
+                        talk.expected = None;
+                        unordered += 1;
+                    }
                 }
             }
             assert!(heard.is_empty());
@@ -204,6 +234,8 @@ fn holding_equals_replaying() {
         }
         assert!(talks.values().all(|talk| talk.expected.is_none()), "seed {seed}");
     }
-    println!("{programs} handlers: {complete} completed, {missing} refused, {rounds} rounds");
-    assert!(complete > programs / 2);
+    println!(
+        "{programs} handlers: {complete} completed, {missing} refused, {unordered} left, {rounds} rounds"
+    );
+    assert!(complete > programs * 9 / 10 && unordered <= programs / 100);
 }
