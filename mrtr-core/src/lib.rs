@@ -65,6 +65,7 @@
 //! | [`seal`] | that nobody bends a state: keys, rotation, binding, verdicts |
 //! | [`journal`], [`tape`] | what was asked and answered, and how a handler meets it again |
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
+//! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
 //! | [`catalog`] | what a server offers and which of it a request names |
@@ -108,6 +109,8 @@ pub mod http;
 pub mod journal;
 pub mod jsonrpc;
 pub mod ledger;
+#[cfg(feature = "std")]
+pub mod legacy;
 pub mod seal;
 pub mod server;
 pub mod tape;

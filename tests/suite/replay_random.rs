@@ -30,6 +30,7 @@ fn programs() -> u64 {
 
 fn wire(kind: Kind, given: &Given) -> Value {
     match (given, kind) {
+        (Given::Refused, _) => unreachable!("no modern client can say so"),
         (Given::Decline, _) => decline(),
         (Given::Cancel, _) => cancel(),
         (Given::Bad, _) => accept(json!({"n": 10})),

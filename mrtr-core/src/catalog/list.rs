@@ -63,29 +63,29 @@ impl<H> Catalog<H> {
         out.push(b'}');
     }
 
-    pub(super) fn has_resources(&self) -> bool {
+    pub(crate) fn has_resources(&self) -> bool {
         !self.resources.is_empty() || !self.templates.is_empty()
     }
 
-    pub(super) fn has_completions(&self) -> bool {
+    pub(crate) fn has_completions(&self) -> bool {
         self.prompts
             .iter()
             .any(|(prompt, _)| prompt.arguments.iter().any(|argument| !argument.completions.is_empty()))
     }
 
-    pub(super) fn list_tools(&self) -> Vec<u8> {
+    pub(crate) fn list_tools(&self) -> Vec<u8> {
         self.list("tools", self.tools.iter(), |offered, out| offered.tool.write(out))
     }
 
-    pub(super) fn list_prompts(&self) -> Vec<u8> {
+    pub(crate) fn list_prompts(&self) -> Vec<u8> {
         self.list("prompts", self.prompts.iter(), |(prompt, _), out| prompt.write(out))
     }
 
-    pub(super) fn list_resources(&self) -> Vec<u8> {
+    pub(crate) fn list_resources(&self) -> Vec<u8> {
         self.list("resources", self.resources.iter(), |(resource, _), out| resource.write(out))
     }
 
-    pub(super) fn list_templates(&self) -> Vec<u8> {
+    pub(crate) fn list_templates(&self) -> Vec<u8> {
         self.list("resourceTemplates", self.templates.iter(), |(template, _), out| template.write(out))
     }
 

@@ -8,7 +8,7 @@
 mod entry;
 mod list;
 mod results;
-mod route;
+pub(crate) mod route;
 mod subscribe;
 
 use alloc::{string::String, vec::Vec};

@@ -6,7 +6,7 @@ use super::{Catalog, Filter, Listen, OfferedTool, Prompt, Tool};
 use crate::{
     error::{ErrorCode, RpcError},
     http::{self, ParamHeaders, ReplyClass},
-    jsonrpc::{Json, write},
+    jsonrpc::{Json, Request, write},
     server::{Call, Plain, Rejected, Server, write_result},
     wire::AskingMethod,
 };
@@ -98,7 +98,7 @@ impl<H> Catalog<H> {
             "prompts/list" if !self.prompts.is_empty() => one_page(plain, || self.list_prompts()),
             "resources/list" if self.has_resources() => one_page(plain, || self.list_resources()),
             "resources/templates/list" if self.has_resources() => one_page(plain, || self.list_templates()),
-            "completion/complete" if self.has_completions() => self.complete(plain),
+            "completion/complete" if self.has_completions() => self.complete(request),
             "subscriptions/listen" if self.changes => match Filter::from_request(request) {
                 Ok(filter) => return Answered::Listen(Listen::new(server, request.id.clone(), filter)),
                 Err(error) => Err(error),
@@ -126,12 +126,12 @@ impl<H> Catalog<H> {
     }
 
     /// `completion/complete` for prompt arguments: offered values that begin with what was typed, at most 100.
-    fn complete(&self, plain: &Plain<'_>) -> Result<Vec<u8>, RpcError> {
+    pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
         let invalid =
             |what| RpcError::invalid_params(alloc::format!("Invalid params: {what} is missing or malformed"));
         let text = |value: Option<Json<'_>>| value.and_then(Json::as_string).map(String::from);
-        let reference = plain.request.param("ref").ok_or_else(|| invalid("ref"))?;
-        let argument = plain.request.param("argument").ok_or_else(|| invalid("argument"))?;
+        let reference = request.param("ref").ok_or_else(|| invalid("ref"))?;
+        let argument = request.param("argument").ok_or_else(|| invalid("argument"))?;
         let name = text(argument.get("name")).ok_or_else(|| invalid("argument.name"))?;
         let typed = text(argument.get("value")).ok_or_else(|| invalid("argument.value"))?;
         let empty = Vec::new();
@@ -208,7 +208,7 @@ fn check_prompt(prompt: &Prompt, call: &Call<'_>) -> Result<(), RpcError> {
 }
 
 /// `-32602` for a name nobody declared. The name is the peer's own.
-fn unknown(what: &str, name: &str) -> RpcError {
+pub(crate) fn unknown(what: &str, name: &str) -> RpcError {
     let shown: String = name.chars().take(64).collect();
     RpcError::invalid_params(alloc::format!("Unknown {what}: {shown}"))
 }

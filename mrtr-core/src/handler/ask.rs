@@ -10,7 +10,7 @@ use core::{
 use super::shared::Shared;
 use crate::{
     error::{ErrorCode, RpcError},
-    jsonrpc::Json,
+    jsonrpc::{Json, write},
     tape::{Resolution, Ticket},
 };
 
@@ -39,12 +39,20 @@ pub enum AskError {
 }
 
 impl From<AskError> for RpcError {
-    /// What a handler's `?` makes of it: `-32602` for a client at fault, else `-32603`.
+    /// What a handler's `?` makes of it: `-32602` for a client at fault, else `-32603`; a refusal is named in
+    /// `data.cause` (BT-6).
     fn from(error: AskError) -> Self {
         match &error {
             AskError::Invalid(_) => Self::invalid_params(alloc::format!("Invalid params: {error}")),
-            AskError::Unavailable | AskError::Ended | AskError::Refused { .. } => {
+            AskError::Unavailable | AskError::Ended => {
                 Self::internal(alloc::format!("Internal error: {error}"))
+            }
+            AskError::Refused { code, message } => {
+                let mut data = alloc::format!("{{\"cause\":{{\"code\":{code},\"message\":").into_bytes();
+                write::string(&mut data, message);
+                data.extend_from_slice(b"}}");
+                Self::internal("Internal error: the client refused a question")
+                    .with_raw_data(String::from_utf8(data).unwrap_or_default())
             }
         }
     }
@@ -105,6 +113,9 @@ impl<T> Ask<T> {
             Resolution::Passed => (self.passed)().ok_or(AskError::Ended),
             Resolution::Unavailable => Err(AskError::Unavailable),
             Resolution::Invalid(reason) => Err(AskError::Invalid(String::from(&**reason))),
+            Resolution::Refused { code, message } => {
+                Err(AskError::Refused { code: *code, message: String::from(&**message) })
+            }
             Resolution::Ended => Err(AskError::Ended),
         }
     }

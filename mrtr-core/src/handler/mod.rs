@@ -24,6 +24,7 @@
 mod ask;
 mod commit;
 mod ctx;
+pub(crate) mod live;
 mod notify;
 mod run;
 mod service;

@@ -61,6 +61,11 @@ impl Service {
         &self.server
     }
 
+    /// What it offers, for the legacy eras.
+    pub(crate) fn catalog(&self) -> &Catalog<BoxHandler> {
+        &self.catalog
+    }
+
     fn edit(&mut self) -> &mut Catalog<BoxHandler> {
         Arc::make_mut(&mut self.catalog)
     }

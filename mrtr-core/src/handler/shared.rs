@@ -166,6 +166,23 @@ impl Flag {
     pub(super) fn take(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }
+
+    pub(super) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    /// As if the handler had been woken, without telling anybody.
+    pub(super) fn mark(&self) {
+        self.woken.store(true, Ordering::Release);
+    }
+
+    /// Has the run polled without the handler's having been woken.
+    pub(super) fn notify(&self) {
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(outer) = outer {
+            outer.wake();
+        }
+    }
 }
 
 /// The waker that the handler is polled with. Asks leave it in what it points to; [`Shared::end`] and
@@ -176,10 +193,7 @@ impl Wake for Shared {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.flag.woken.store(true, Ordering::Release);
-        let outer = self.flag.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(outer) = outer {
-            outer.wake();
-        }
+        self.flag.mark();
+        self.flag.notify();
     }
 }

@@ -19,6 +19,8 @@
 //! that, and most handlers that join or select leave their path under one.
 
 mod fault;
+#[cfg(feature = "std")]
+pub(crate) mod held;
 mod live;
 mod once;
 pub(crate) mod replay;

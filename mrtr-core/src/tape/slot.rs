@@ -5,6 +5,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use super::{Fault, Tape};
 use crate::{
     digest::Fingerprint,
+    error::ErrorCode,
     journal::{Asked, Verdict},
     jsonrpc::Json,
     wire::{AskKind, InputRequest, Requirement},
@@ -61,6 +62,13 @@ pub enum Resolution {
     Unavailable,
     /// The content did not fit three times; the last reason.
     Invalid(Box<str>),
+    /// A legacy client answered with an error of its own.
+    Refused {
+        /// Its code.
+        code: ErrorCode,
+        /// Its message.
+        message: Box<str>,
+    },
     /// The attempt is over.
     Ended,
 }
@@ -72,6 +80,7 @@ impl core::fmt::Debug for Resolution {
             Self::Passed => "Passed",
             Self::Unavailable => "Unavailable",
             Self::Invalid(_) => "Invalid(..)",
+            Self::Refused { .. } => "Refused(..)",
             Self::Ended => "Ended",
         })
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::program::{CANCELLED, DECLINED, INVALID, Kind, Program, Question, UNAVAILABLE, sequence_step};
+use super::program::{
+    CANCELLED, DECLINED, INVALID, Kind, Program, Question, REFUSED, UNAVAILABLE, sequence_step,
+};
 
 /// An answer as the client gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +14,8 @@ pub enum Given {
     Cancel,
     /// Content that does not fit (forms only).
     Bad,
+    /// An error instead of an answer: legacy clients only.
+    Refused,
 }
 
 /// What the client can answer in one request.
@@ -202,6 +206,7 @@ impl Oracle {
             Some(Given::Number(value)) => *value,
             Some(Given::Decline) => DECLINED,
             Some(Given::Cancel) => CANCELLED,
+            Some(Given::Refused) => REFUSED,
             Some(Given::Bad) => {
                 let bad = self.bad.entry(number).or_insert(0);
                 *bad += 1;

@@ -58,6 +58,8 @@ pub const DECLINED: i64 = 77;
 pub const CANCELLED: i64 = 78;
 pub const UNAVAILABLE: i64 = 7;
 pub const INVALID: i64 = 13;
+/// An error of a legacy client's own.
+pub const REFUSED: i64 = 79;
 
 pub fn sequence_step(total: i64, value: i64) -> i64 {
     (total * 31 + value).rem_euclid(1_000_003)
@@ -108,6 +110,7 @@ async fn ask(ctx: Ctx, question: Question) -> i64 {
     let missing = |error: AskError| match error {
         AskError::Unavailable => UNAVAILABLE,
         AskError::Invalid(_) => INVALID,
+        AskError::Refused { .. } => REFUSED,
         other => panic!("{other}"),
     };
     match question.kind {
