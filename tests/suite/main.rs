@@ -4,6 +4,7 @@ mod client;
 mod digest;
 mod form;
 mod framing;
+mod handlers;
 mod http;
 mod json_tree;
 mod replay_random;

@@ -22,6 +22,7 @@ mod read;
 mod reject;
 mod reply;
 mod retrying;
+mod typed;
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 

@@ -1,0 +1,3 @@
+//! What authors of handlers use.
+
+mod return_style;
