@@ -64,6 +64,7 @@
 //! | [`form`] | what a form may contain, and whether an answer fits it |
 //! | [`seal`] | that nobody bends a state: keys, rotation, binding, verdicts |
 //! | [`journal`], [`tape`] | what was asked and answered, and how a handler meets it again |
+//! | [`audit`] | what is told of an exchange to those who keep count: keys and outcomes, no content |
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
 //! | [`catalog`] | what a server offers and which of it a request names |
@@ -96,6 +97,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod audit;
 pub mod catalog;
 pub mod client;
 pub mod digest;

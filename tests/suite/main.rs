@@ -9,4 +9,5 @@ mod http;
 mod json_tree;
 mod replay_random;
 mod replay_rules;
+mod runtime;
 mod seal;

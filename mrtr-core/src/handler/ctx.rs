@@ -80,7 +80,7 @@ impl Ctx {
     /// A round without a question: lets the client come again, so that work can move or rest (R-066, A10).
     /// With an ask open it rides in that ask's round.
     pub fn checkpoint(&self) -> Ask<()> {
-        let ticket = self.shared.lock().tape.register(AskSpec::checkpoint());
+        let ticket = self.shared.register(AskSpec::checkpoint());
         Ask::new(self.shared.clone(), ticket, |_| Ok(())).passing(|| Some(()))
     }
 
@@ -93,7 +93,7 @@ impl Ctx {
     ) -> Ask<T> {
         let mut spec = AskSpec::new(key, request);
         spec.solicited |= solicited;
-        let ticket = self.shared.lock().tape.register(spec);
+        let ticket = self.shared.register(spec);
         Ask::new(self.shared.clone(), ticket, decode)
     }
 

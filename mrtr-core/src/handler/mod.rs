@@ -24,15 +24,21 @@
 mod ask;
 mod commit;
 mod ctx;
+mod degrade;
 mod notify;
 mod run;
 mod service;
 mod shared;
+mod url;
+
+pub mod testing;
 
 pub use ask::{Ask, AskError, Kept};
 pub use ctx::Ctx;
+pub use degrade::{FormOrUrl, Reached};
 pub use run::{Outcome, Run, RunEvent};
 pub use service::{BoxHandler, HandlerFuture, Reception, Service};
+pub use url::Until;
 
 pub use crate::{
     catalog::{Content, Output, PromptResult, ResourceResult, ToolResult},

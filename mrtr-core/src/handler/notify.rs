@@ -16,7 +16,7 @@ impl Ctx {
         let Some(token) = &self.shared.facts.progress_token else { return };
         let mut inner = self.shared.lock();
         let rises = inner.progress.is_none_or(|last| progress > last);
-        if !progress.is_finite() || !rises || inner.tape.is_replaying() {
+        if !progress.is_finite() || !rises || inner.tape.is_replaying() || inner.tape.has_ended() {
             return;
         }
         inner.progress = Some(progress);
@@ -42,7 +42,7 @@ impl Ctx {
         }
         let Ok(data) = serde_json::to_string(data) else { return };
         let mut inner = self.shared.lock();
-        if inner.tape.is_replaying() {
+        if inner.tape.is_replaying() || inner.tape.has_ended() {
             return;
         }
         let mut params = b"{\"level\":".to_vec();

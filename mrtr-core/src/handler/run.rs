@@ -18,7 +18,7 @@ use crate::{
     http::ReplyClass,
     seal::Principal,
     server::{Complete, Exchange, InputRequired, Open, Pending},
-    tape::{Drive, Fault, Finish, Outgoing, Step},
+    tape::{Drive, Fault, Finish, OnceValues, Outgoing, Step},
     time::Timestamp,
 };
 
@@ -70,6 +70,7 @@ pub struct Run<'a> {
     waker: Arc<FlagWaker>,
     finished: Option<(Outcome<'a>, Vec<u8>)>,
     wake_at: Option<Timestamp>,
+    rehearsal: bool,
 }
 
 enum Phase {
@@ -110,6 +111,7 @@ impl<'a> Run<'a> {
             started: tape.journal().started(),
             log_level: exchange.meta().log_level,
             progress_token: exchange.meta().progress_token.clone(),
+            tickets: exchange.for_tickets(),
         };
         let shared = Shared::new(facts, tape);
         let future = match catch_unwind(AssertUnwindSafe(|| handler(Ctx { shared: shared.clone() }))) {
@@ -123,13 +125,27 @@ impl<'a> Run<'a> {
             waker: Arc::new(FlagWaker::default()),
             finished: None,
             wake_at: None,
+            rehearsal: false,
         }
+    }
+
+    /// A second run of the same bytes: with the once-values of the first, and without its commit.
+    pub(super) fn rehearse(mut self, once: Option<OnceValues>) -> Self {
+        if let Some(once) = once {
+            self.rehearsal = true;
+            self.shared.lock().tape.lend(once);
+        }
+        self
     }
 
     /// The exchange's name, for logs.
     #[must_use]
     pub fn exchange(&self) -> crate::seal::ExchangeId {
         self.shared.facts.exchange
+    }
+
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Whether the handler has succeeded and its commit has begun: from here on a closed connection no longer
@@ -176,6 +192,7 @@ impl<'a> Run<'a> {
     fn advance(&mut self, cx: &mut Context<'_>, drive: Drive, now: Timestamp, out: &mut Vec<u8>) -> Poll<RunEvent<'a>> {
         self.waker.set(cx.waker());
         self.wake_at = None;
+        self.shared.lock().waiting = None;
         let waker = Waker::from(self.waker.clone());
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = if drive == Drive::Alone { ALONE_BUDGET } else { BUDGET };
@@ -239,7 +256,11 @@ impl<'a> Run<'a> {
     /// The handler can get no further by itself. Pending: wait for something else than an answer.
     fn blocked(&mut self, drive: Drive, now: Timestamp) -> Poll<()> {
         loop {
-            let step = self.shared.lock().tape.step(drive, now);
+            let mut inner = self.shared.lock();
+            let step = inner.tape.step(drive, now);
+            // Set under the lock under which the tape said so: what another thread asks next is not missed.
+            inner.waiting = matches!(step, Step::Wait(_)).then(|| Waker::from(self.waker.clone()));
+            drop(inner);
             match step {
                 Step::Released(tickets) if tickets.is_empty() => {}
                 Step::Released(tickets) => {
@@ -275,8 +296,9 @@ impl<'a> Run<'a> {
                 Ok(output) => {
                     let mut inner = self.shared.lock();
                     let rest = core::mem::take(&mut inner.commits);
+                    inner.committed = !rest.is_empty();
                     drop(inner);
-                    let rest = if output.is_error { VecDeque::new() } else { rest };
+                    let rest = if output.is_error || self.rehearsal { VecDeque::new() } else { rest };
                     self.phase = Phase::Commit { output, rest, step: None };
                 }
             },
@@ -332,8 +354,12 @@ impl<'a> Run<'a> {
         // Dropping a handler's future runs foreign code, which may panic once more.
         let phase = core::mem::replace(&mut self.phase, Phase::Over);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
+        let mut inner = self.shared.lock();
+        let (notes, divergences) = (inner.tape.take_notes(), inner.tape.divergences().to_vec());
+        drop(inner);
         self.shared.end();
         if let Some(exchange) = self.exchange.take() {
+            exchange.observe_run(&notes, &divergences);
             let mut out = Vec::new();
             let outcome = reply(exchange, &mut out);
             self.finished = Some((outcome, out));
@@ -343,6 +369,9 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
+        // Before what is alive elsewhere learns of the end, so that nothing wakes a handler that is going away.
+        let phase = core::mem::replace(&mut self.phase, Phase::Over);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
         self.shared.end();
     }
 }

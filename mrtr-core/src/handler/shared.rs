@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::commit::Commit;
 use crate::{
+    entropy::Entropy,
     jsonrpc::RequestId,
     seal::ExchangeId,
-    tape::{Resolution, Tape, Ticket},
+    server::Server,
+    tape::{AskSpec, Resolution, Tape, Ticket},
     time::Timestamp,
     wire::{AskingMethod, ClientCapabilities, LogLevel},
 };
@@ -26,6 +28,7 @@ pub(super) struct Facts {
     pub(super) started: Timestamp,
     pub(super) log_level: Option<LogLevel>,
     pub(super) progress_token: Option<RequestId>,
+    pub(super) tickets: (Server, Arc<Entropy>, Timestamp),
 }
 
 pub(super) struct Shared {
@@ -37,11 +40,16 @@ pub(super) struct Inner {
     pub(super) tape: Tape,
     /// Who waits for which ask.
     pub(super) wakers: BTreeMap<Ticket, Waker>,
+    /// The run's own waker, while it waits for something else than an answer: what a spawned task asks, or no
+    /// longer asks, may be what it waits for.
+    pub(super) waiting: Option<Waker>,
     /// Notifications that wait to be sent, one message each.
     pub(super) outbox: VecDeque<Vec<u8>>,
     /// The last progress sent: it only rises.
     pub(super) progress: Option<f64>,
     pub(super) commits: VecDeque<Commit>,
+    /// Something was left for the commit.
+    pub(super) committed: bool,
 }
 
 impl Shared {
@@ -51,9 +59,11 @@ impl Shared {
             inner: Mutex::new(Inner {
                 tape,
                 wakers: BTreeMap::new(),
+                waiting: None,
                 outbox: VecDeque::new(),
                 progress: None,
                 commits: VecDeque::new(),
+                committed: false,
             }),
         })
     }
@@ -68,18 +78,43 @@ impl Shared {
     pub(super) fn take(&self, ticket: Ticket, waker: &Waker) -> Option<Resolution> {
         let mut inner = self.lock();
         let resolution = inner.tape.take(ticket);
-        if resolution.is_none() {
-            inner.wakers.insert(ticket, waker.clone());
+        if resolution.is_some() {
+            return resolution;
         }
-        resolution
+        inner.wakers.insert(ticket, waker.clone());
+        let waiting = inner.waiting.take();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+        None
+    }
+
+    /// Registers an ask.
+    pub(super) fn register(&self, spec: AskSpec) -> Ticket {
+        let mut inner = self.lock();
+        let ticket = inner.tape.register(spec);
+        let waiting = inner.waiting.take();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
+        ticket
+    }
+
+    /// What looking at an errand brought. The run steps on it.
+    pub(super) fn looked(&self, ticket: Ticket, done: bool) {
+        let mut inner = self.lock();
+        inner.tape.looked(ticket, done);
+        let waiting = inner.waiting.take();
+        drop(inner);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let mut inner = self.lock();
         inner.tape.withdraw(ticket);
         let waker = inner.wakers.remove(&ticket);
+        let waiting = inner.waiting.take();
         drop(inner);
         drop(waker);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes whoever waits for these asks. Wakers run foreign code: never under the lock.
@@ -92,7 +127,14 @@ impl Shared {
 
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
-        let tickets = self.lock().tape.end();
+        let mut inner = self.lock();
+        let tickets = inner.tape.end();
+        let waiting = inner.waiting.take();
+        // What is left of them would keep the embedder's task alive, or never be sent.
+        inner.outbox.clear();
+        let commits = core::mem::take(&mut inner.commits);
+        drop(inner);
+        drop((waiting, commits));
         self.wake(&tickets);
     }
 }

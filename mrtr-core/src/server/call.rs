@@ -1,6 +1,6 @@
 //! A request that may ask, and its exchange.
 
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
 
 use super::{
     Received, Rejected, RoundEnv, Server,
@@ -8,6 +8,7 @@ use super::{
     reject::RejectReason,
 };
 use crate::{
+    audit::Event,
     entropy::Entropy,
     error::RpcError,
     http::{Headers, ReplyClass},
@@ -65,7 +66,8 @@ pub(super) struct Inner<'a> {
     pub(super) params: CallParams<'a>,
     pub(super) principal: Principal<'a>,
     pub(super) headers: Option<&'a dyn Headers>,
-    pub(super) entropy: Entropy,
+    /// Shared with the handler's context, which seals tickets.
+    pub(super) entropy: Arc<Entropy>,
     pub(super) received: Timestamp,
     pub(super) exchange: ExchangeId,
     pub(super) deadline: Timestamp,
@@ -107,7 +109,7 @@ impl<'a> Call<'a> {
             params,
             principal: env.principal,
             headers: env.headers,
-            entropy: env.entropy,
+            entropy: Arc::new(env.entropy),
             received: env.now,
             exchange,
             deadline,
@@ -182,6 +184,7 @@ impl<'a> Call<'a> {
         let opened = match inner.server.config().sealer.open(&token, &binding, inner.received) {
             Ok(opened) => opened,
             Err(refused) => {
+                inner.server.observe(&Event::Refused { exchange: refused.exchange, verdict: refused.verdict });
                 return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::State(refused)));
             }
         };
@@ -281,6 +284,18 @@ impl<'a, S: Open> Exchange<'a, S> {
         Exchange { inner: self.inner, state: Pending }
     }
 
+    /// What a handler's run made of the answers it met, for the observer.
+    #[cfg(feature = "std")]
+    pub(crate) fn observe_run(&self, notes: &[crate::tape::Note], divergences: &[crate::journal::Divergence]) {
+        self.inner.observe_run(notes, divergences);
+    }
+
+    /// What seals a ticket: the sealer's server, this round's randomness, the time of receipt.
+    #[cfg(feature = "std")]
+    pub(crate) fn for_tickets(&self) -> (Server, Arc<Entropy>, Timestamp) {
+        (self.inner.server.clone(), self.inner.entropy.clone(), self.inner.received)
+    }
+
     pub(crate) fn principal(&self) -> Principal<'a> {
         self.inner.principal
     }
@@ -293,6 +308,7 @@ impl<'a, S: Open> Exchange<'a, S> {
         setup.capabilities = self.inner.meta.capabilities;
         setup.policy = config.tape.clone();
         setup.limits = config.limits.clone();
+        setup.noting = config.observer.is_some();
         Tape::new(setup)
     }
 }
@@ -301,6 +317,7 @@ impl Inner<'_> {
     /// Records the answers in hand as they came, for return-style servers: their content is judged when it is
     /// asked for.
     pub(super) fn record_answers(&mut self) {
+        self.observe_answers();
         let Answers::LastRound(answers) = &self.answers else { return };
         let Some(round) = self.journal.rounds.last_mut() else { return };
         for (key, text) in answers {

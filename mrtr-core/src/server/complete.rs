@@ -38,6 +38,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             AskingMethod::ResourcesRead => reply::Hints::Default,
             AskingMethod::ToolsCall | AskingMethod::PromptsGet => reply::Hints::AsIs,
         };
+        self.inner.observe_end(None);
         let config = self.inner.server.config();
         reply::write_result(out, &self.inner.request.id, &config.info, result, hints);
         Exchange { inner: self.inner, state: Complete { class: ReplyClass::Result } }
@@ -49,6 +50,7 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     pub(crate) fn fail_as(self, error: &RpcError, class: ReplyClass, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+        self.inner.observe_end(Some(error.code));
         crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }
     }

@@ -148,6 +148,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &token);
+        inner.observe_asks(outgoing, claims.round);
         let keys = outgoing.asks.iter().map(|ask| ask.key.clone()).collect();
         let mut inner = self.inner;
         inner.journal = journal;

@@ -2,13 +2,13 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, Tape, Ticket};
+use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, TICKETS, Tape, Ticket, hold::Errand, notes};
 use crate::{
     form::{self, Schema},
     journal::{Asked, Divergence, DivergenceKind, Round, Verdict},
     jsonrpc::Json,
     time::Timestamp,
-    wire::{Action, Answer, AnswerFault, InputRequest, read_answer},
+    wire::{Action, Answer, AnswerFault, AskKind, InputRequest, read_answer},
 };
 
 /// The third divergence of an exchange ends it (A8).
@@ -67,7 +67,8 @@ impl Tape {
         let mut released = Vec::new();
         for (&ticket, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.is_open()) {
             let resolution = match &slot.asked {
-                None => round.checkpoint.then_some(Resolution::Passed),
+                // A round that was never sent passes no checkpoint (A10).
+                None => (round.checkpoint && !round.silent).then_some(Resolution::Passed),
                 Some(asked) => {
                     let recorded = round.asks.iter().find(|found| found.same_question(asked));
                     recorded.and_then(|recorded| match &recorded.verdict {
@@ -82,6 +83,8 @@ impl Tape {
             if let Some(resolution) = resolution {
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
+                released.push(Ticket(ticket));
+            } else if slot.errand == Errand::Due {
                 released.push(Ticket(ticket));
             }
         }
@@ -101,10 +104,15 @@ impl Tape {
                 verdicts.push((position, verdict));
             }
         }
-        let Some(round) = self.journal.rounds.get_mut(index) else { return };
         for (position, verdict) in verdicts {
-            if let Some(asked) = round.asks.get_mut(position) {
-                asked.verdict = verdict;
+            let asked = self.journal.rounds.get(index).and_then(|round| round.asks.get(position)).cloned();
+            let Some(mut asked) = asked else { continue };
+            let consent = asked.kind == AskKind::Url && verdict == Verdict::Answer("a".into());
+            // Consent is not completion: an ask that waits for that is not answered by it (A10).
+            asked.verdict = if consent && self.begin_errand(&asked) { Verdict::NotYet } else { verdict };
+            notes::note(&mut self.notes, &self.journal, &asked);
+            if let Some(place) = self.journal.rounds.get_mut(index).and_then(|round| round.asks.get_mut(position)) {
+                *place = asked;
             }
         }
     }
@@ -191,6 +199,9 @@ impl Tape {
         );
         crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
         let outcome = if self.policy.divergence == OnDivergence::Fail {
+            let open = self.slots.values().filter(|slot| slot.is_open());
+            let left = open.filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
+            self.left_with = left.collect();
             Err(Fault::Diverged(alloc::format!("{report}")))
         } else if self.journal.divergences >= DIVERGENCES {
             let keys = report.changed.iter().chain(&report.missing).chain(&report.added);
@@ -212,7 +223,9 @@ impl Tape {
                 Ok(())
             }
             AfterEffects::Refuse => {
-                let made = self.journal.once.iter().filter(|once| behind(once.segment));
+                // A ticket is not an effect: it names its ask and may be shown again.
+                let effects = self.journal.once.iter().filter(|once| !once.name.starts_with(TICKETS));
+                let made = effects.filter(|once| behind(once.segment));
                 let names: Vec<String> = made.map(|once| String::from(&*once.name)).collect();
                 if names.is_empty() { Ok(()) } else { Err(Fault::AfterEffects(names)) }
             }

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{Fault, Tape};
+use super::{Fault, Tape, hold::Errand};
 use crate::{
     digest::Fingerprint,
     journal::{Asked, Verdict},
@@ -104,6 +104,9 @@ pub(super) struct Slot {
     pub(super) resolution: Option<Resolution>,
     /// Its resolution has been handed to the handler.
     pub(super) taken: bool,
+    /// Consent to its url is not its answer yet (A10).
+    pub(super) waits: bool,
+    pub(super) errand: Errand,
     /// The segment it was registered in.
     pub(super) segment: usize,
     /// Round whose release resolved it.
@@ -153,8 +156,11 @@ impl Tape {
                 optional: spec.optional,
                 solicited: spec.solicited,
                 polled: false,
-                resolution: None,
+                // What a detached task asks after the end has nobody to answer it.
+                resolution: self.ended.then_some(Resolution::Ended),
                 taken: false,
+                waits: false,
+                errand: Errand::Idle,
                 segment: self.segment,
                 resolved_by: None,
             },
@@ -196,6 +202,15 @@ impl Tape {
             Fingerprint::from_bytes([0; 16])
         });
         Asked { key, kind, fingerprint, verdict: Verdict::Open }
+    }
+
+    /// The key that the next use of an author's key gets on the wire (A1).
+    #[must_use]
+    pub fn next_key(&self, key: &str) -> String {
+        match self.uses.get(key) {
+            None => key.into(),
+            Some(uses) => alloc::format!("{key}#{}", uses.saturating_add(1)),
+        }
     }
 
     /// Changes whether an ask is optional. Only before it has been waited for.
