@@ -108,6 +108,7 @@ pub mod handler;
 pub mod http;
 pub mod journal;
 pub mod jsonrpc;
+pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;
