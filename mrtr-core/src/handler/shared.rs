@@ -130,8 +130,7 @@ impl Shared {
         let mut inner = self.lock();
         let tickets = inner.tape.end();
         let waiting = inner.waiting.take();
-        // What is left of them would keep the embedder's task alive, or never be sent.
-        inner.outbox.clear();
+        // What was left for a commit that never comes may hold anything of the author's.
         let commits = core::mem::take(&mut inner.commits);
         drop(inner);
         drop((waiting, commits));
