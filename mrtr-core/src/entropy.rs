@@ -12,6 +12,8 @@ use zeroize::Zeroizing;
 /// exchange id) is expanded from it by HKDF-SHA256, each under its own label.
 pub struct Entropy {
     seed: Zeroizing<[u8; 32]>,
+    /// The seed after HKDF-Extract, if more than one expansion is to come.
+    extracted: Option<Hkdf<Sha256>>,
     nonces: AtomicU32,
 }
 
@@ -19,7 +21,7 @@ impl Entropy {
     /// Takes 32 bytes that nobody else has seen and that are used nowhere else.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self { seed: Zeroizing::new(bytes), nonces: AtomicU32::new(0) }
+        Self { seed: Zeroizing::new(bytes), extracted: None, nonces: AtomicU32::new(0) }
     }
 
     /// A nonce that this entropy has not given before: one round may seal a state, tickets and a stored reply,
@@ -30,13 +32,25 @@ impl Entropy {
         self.expand(&[b'n', b'o', b'n', b'c', b'e', a, b, c, d])
     }
 
+    /// Extracts the seed once for all expansions to come. Not done in [`new`](Self::new), because most rounds
+    /// that bring the last answer expand nothing.
+    pub(crate) fn prepare(&mut self) {
+        self.extracted = Some(self.extract());
+    }
+
+    fn extract(&self) -> Hkdf<Sha256> {
+        Hkdf::new(Some(b"mrtr/v1/entropy"), &*self.seed)
+    }
+
     /// `N` bytes for the purpose that `label` names: the same entropy and label give the same bytes.
     pub(crate) fn expand<const N: usize>(&self, label: &[u8]) -> [u8; N] {
         let mut out = [0u8; N];
         // HKDF-SHA256 expands to at most 8,160 bytes; N is a small constant of this crate.
-        Hkdf::<Sha256>::new(Some(b"mrtr/v1/entropy"), &*self.seed)
-            .expand(label, &mut out)
-            .unwrap_or_else(|_| unreachable!("N is at most 64"));
+        match &self.extracted {
+            Some(extracted) => extracted.expand(label, &mut out),
+            None => self.extract().expand(label, &mut out),
+        }
+        .unwrap_or_else(|_| unreachable!("N is at most 64"));
         out
     }
 }

@@ -66,6 +66,7 @@
 //! | [`journal`], [`tape`] | what was asked and answered, and how a handler meets it again |
 //! | [`audit`] | what is told of an exchange to those who keep count: keys and outcomes, no content |
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
+//! | [`ledger`] | that a state is used once, and a lost reply is found again |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
@@ -108,6 +109,7 @@ pub mod handler;
 pub mod http;
 pub mod journal;
 pub mod jsonrpc;
+pub mod ledger;
 pub mod manual;
 pub mod seal;
 pub mod server;

@@ -6,6 +6,7 @@ use mrtr_core::{
     Entropy, Timestamp,
     seal::{Binding, ExchangeId, KeyRing, NewClaims, Principal, Sealer, Secret, Verdict},
 };
+use mrtr_tests::exchange::{Bench, SUITES};
 
 const NOW: Timestamp = Timestamp::from_unix_millis(1_785_000_000_000);
 const ADA: Binding<'static> = Binding { principal: Principal::Authenticated(b"ada"), request: &[3; 32] };
@@ -67,4 +68,26 @@ fn a_state_costs_a_few_allocations() {
         });
         assert!(refusing.bytes_max <= 40_000, "{refusing:?}");
     }
+}
+
+/// A whole exchange, server and client, from the call to the result.
+#[test]
+fn an_exchange_allocates_at_most_60_times() {
+    for suite in SUITES {
+        let bench = Bench::new(suite, 1);
+        let count = allocation_counter::measure(|| drop(bench.exchange(1)));
+        assert!(count.count_total <= 60, "{suite}: {count:?}");
+    }
+}
+
+/// The last request of an exchange of ten questions: what the handler makes of each answer included.
+#[test]
+fn a_replayed_ask_allocates_at_most_10_times() {
+    let serve = |rounds| {
+        let bench = Bench::new("xchacha", rounds);
+        let (request, mut reply) = (bench.exchange(1), Vec::with_capacity(4_096));
+        allocation_counter::measure(|| bench.serve(&request, 256, &mut reply)).count_total
+    };
+    let (one, ten) = (serve(1), serve(10));
+    assert!(ten <= one + 9 * 10, "{one} for one ask, {ten} for ten");
 }

@@ -1,6 +1,8 @@
 //! Support for the tests of mrtr: everything here goes through the public API, with virtual time and fixed
 //! entropy.
 
+pub mod bench;
+pub mod exchange;
 pub mod form;
 pub mod model;
 pub mod world;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mrtr_core::{
     Entropy, Limits, Timestamp,
-    handler::{Ctx, Outcome, Output, Reception, RpcError, Service},
     catalog::{Prompt, Resource, Tool},
+    handler::{Ctx, Outcome, Output, Reception, RpcError, Service},
     seal::{KeyRing, Principal, Sealer, Secret},
     server::{Config, RoundEnv, Server},
     tape::TapePolicy,
@@ -112,7 +112,10 @@ impl World {
 
     /// Sends one message over a pipe and runs what it starts, without a runtime.
     pub fn send(&mut self, message: &Value) -> Reply {
-        Reply(serde_json::from_slice(&self.send_bytes(message.to_string().as_bytes())).expect("a reply is JSON"))
+        Reply(
+            serde_json::from_slice(&self.send_bytes(message.to_string().as_bytes()))
+                .expect("a reply is JSON"),
+        )
     }
 
     /// The same in bytes.
@@ -184,7 +187,10 @@ impl Reply {
     /// The keys asked, in their order in the JSON text.
     pub fn keys(&self) -> Vec<&str> {
         assert_eq!(self.result()["resultType"], "input_required", "{self:?}");
-        self.result()["inputRequests"].as_object().map(|asks| asks.keys().map(String::as_str).collect()).unwrap_or_default()
+        self.result()["inputRequests"]
+            .as_object()
+            .map(|asks| asks.keys().map(String::as_str).collect())
+            .unwrap_or_default()
     }
 
     /// The message of an ask.

@@ -51,7 +51,9 @@ fn given(random: &mut Random, kind: Kind) -> Given {
             2 | 3 => Given::Bad,
             _ => Given::Number(random.below(10) as i64),
         },
-        Kind::OptionalSampling | Kind::OptionalRoots | Kind::RequiredRoots => Given::Number(random.below(6) as i64),
+        Kind::OptionalSampling | Kind::OptionalRoots | Kind::RequiredRoots => {
+            Given::Number(random.below(6) as i64)
+        }
     }
 }
 
@@ -117,7 +119,8 @@ fn replay_equals_live() {
         // A guess that turns out to be for another kind is a fault of the client; find the kind by asking the tree.
         let kinds = kinds(&tree);
         early.retain(|key, _| kinds.contains_key(key));
-        let wired: BTreeMap<&String, Value> = early.iter().map(|(key, given)| (key, wire(kinds[key], given))).collect();
+        let wired: BTreeMap<&String, Value> =
+            early.iter().map(|(key, given)| (key, wire(kinds[key], given))).collect();
         let params = if wired.is_empty() { json!({}) } else { json!({"inputResponses": wired}) };
         let mut reply = world.call(params);
         let mut expected = oracle.request(&BTreeMap::new(), able_now);
@@ -158,7 +161,10 @@ fn replay_equals_live() {
         }
         longest = longest.max(turns);
     }
-    println!("{} handlers: {complete} completed, {missing} ended -32021, {rounds} rounds, longest {longest}", programs());
+    println!(
+        "{} handlers: {complete} completed, {missing} ended -32021, {rounds} rounds, longest {longest}",
+        programs()
+    );
     assert!(complete > programs() / 2);
 }
 
@@ -171,7 +177,9 @@ fn kinds(tree: &Program) -> BTreeMap<String, Kind> {
             Program::Ask(question) | Program::Loop(question) => {
                 found.insert(question.key.clone(), question.kind);
             }
-            Program::Sequence(children) | Program::Join(children) | Program::Unordered(children) => todo.extend(children),
+            Program::Sequence(children) | Program::Join(children) | Program::Unordered(children) => {
+                todo.extend(children)
+            }
             Program::Race(question, child) => {
                 found.insert(question.key.clone(), question.kind);
                 todo.push(child);

@@ -23,7 +23,10 @@ type Result<T> = std::result::Result<T, RpcError>;
 
 /// A form of one integer `n` from 0 to 9.
 fn form(message: &str) -> Form {
-    Form::builder(message).field(Field::integer("n").minimum(0).maximum(9).required()).build().expect("a valid form")
+    Form::builder(message)
+        .field(Field::integer("n").minimum(0).maximum(9).required())
+        .build()
+        .expect("a valid form")
 }
 
 fn number(ctx: &Ctx, key: &str) -> Ask<Elicited<Value>> {
@@ -140,7 +143,8 @@ fn a6_nothing_usable_asks_the_same_again() {
 /// then the handler is told.
 #[test]
 fn a4_invalid_content_is_asked_again_three_times() {
-    let mut world = World::new(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "n").await))) });
+    let mut world =
+        World::new(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "n").await))) });
     let mut last = world.call(json!({}));
     for _ in 0..2 {
         last = world.retry(&last, json!({"n": accept(json!({"n": 10}))}));
@@ -167,7 +171,14 @@ fn a5_wrong_structure_is_invalid_params_and_consumes_nothing() {
         async move { Ok(ToolResult::text(shown(number(&ctx, "n").await))) }
     });
     let first = world.call(json!({}));
-    for wrong in [json!(12345), json!(null), json!([]), json!({}), json!({"action": "yes"}), json!({"action": "accept", "content": 1})] {
+    for wrong in [
+        json!(12345),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!({"action": "yes"}),
+        json!({"action": "accept", "content": 1}),
+    ] {
         let before = runs.load(Ordering::Relaxed);
         let reply = world.retry(&first, json!({"n": wrong}));
         let (code, message) = reply.error();
@@ -198,7 +209,8 @@ fn a7_answers_without_a_state_are_taken_for_forms() {
         let b = shown(number(&ctx, "b").await);
         Ok(ToolResult::text(format!("{a} {b}")))
     });
-    let first = world.call(json!({"inputResponses": {"a": accept(json!({"n": 1})), "b": accept(json!({"n": 2}))}}));
+    let first =
+        world.call(json!({"inputResponses": {"a": accept(json!({"n": 1})), "b": accept(json!({"n": 2}))}}));
     assert_eq!(first.keys(), ["b"]);
 }
 
@@ -237,7 +249,9 @@ fn a7_solicited_asks_take_no_early_answer() {
     });
     assert_eq!(world.call(json!({"inputResponses": {"url": {"action": "accept"}}})).keys(), ["url"]);
     let mut world =
-        World::new(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "n").solicited().await))) });
+        World::new(
+            |ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "n").solicited().await))) },
+        );
     assert_eq!(world.call(json!({"inputResponses": {"n": accept(json!({"n": 1}))}})).keys(), ["n"]);
     let mut config = mrtr_tests::world::config();
     config.require_state = true;
@@ -404,7 +418,9 @@ fn a8_a_question_that_changes_from_run_to_run_ends_the_exchange() {
 /// A8: once-values made on a path that is left are refused, kept or dropped, as the service chose.
 #[test]
 fn a8_effects_behind_a_divergence() {
-    for (effects, expected) in [(AfterEffects::Refuse, None), (AfterEffects::Keep, Some("1")), (AfterEffects::Drop, Some("2"))] {
+    for (effects, expected) in
+        [(AfterEffects::Refuse, None), (AfterEffects::Keep, Some("1")), (AfterEffects::Drop, Some("2"))]
+    {
         let (deploy, made) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (version, counter) = (deploy.clone(), made.clone());
         let mut policy = TapePolicy::default();
@@ -440,7 +456,9 @@ fn a9_finishing_early_is_a_divergence_whose_value_stands() {
     let handler = |skip: Arc<AtomicUsize>| {
         move |ctx: Ctx| {
             let skip = skip.load(Ordering::Relaxed) > 0;
-            async move { Ok(ToolResult::text(if skip { "skipped".into() } else { shown(number(&ctx, "n").await) })) }
+            async move {
+                Ok(ToolResult::text(if skip { "skipped".into() } else { shown(number(&ctx, "n").await) }))
+            }
         }
     };
     let mut world = World::new(handler(skip.clone()));
@@ -480,7 +498,8 @@ fn a10_a_checkpoint_beside_an_optional_ask_that_cannot_be_asked() {
     let mut policy = TapePolicy::default();
     policy.divergence = OnDivergence::Fail;
     let mut world = World::with(Limits::default(), policy, |ctx: Ctx| async move {
-        let (roots, ()) = future::join(ctx.roots("r").optional(), async { ctx.checkpoint().await.unwrap_or(()) }).await;
+        let (roots, ()) =
+            future::join(ctx.roots("r").optional(), async { ctx.checkpoint().await.unwrap_or(()) }).await;
         let n = number(&ctx, "n").await;
         Ok(ToolResult::text(format!("{} {}", roots.is_err(), shown(n))))
     });
@@ -530,7 +549,11 @@ fn a11_what_stays_the_same_from_run_to_run() {
             ctx.set("attempts", &attempts)?;
             let before = (ctx.started(), ctx.seed());
             let _ = number(&ctx, "n").await;
-            Ok(ToolResult::text(format!("{first} {second} {third} {attempts} {:?} {:02x?}", before.0, &before.1[..4])))
+            Ok(ToolResult::text(format!(
+                "{first} {second} {third} {attempts} {:?} {:02x?}",
+                before.0,
+                &before.1[..4]
+            )))
         }
     });
     let first = world.call(json!({}));
@@ -551,7 +574,14 @@ fn a11_keep_journals_a_projection() {
         let counter = counter.clone();
         async move {
             let length = ctx
-                .ask("text", Form::builder("Paste it").field(Field::string("text").required()).build().expect("valid").to_request())
+                .ask(
+                    "text",
+                    Form::builder("Paste it")
+                        .field(Field::string("text").required())
+                        .build()
+                        .expect("valid")
+                        .to_request(),
+                )
                 .keep(move |answer| {
                     counter.fetch_add(1, Ordering::Relaxed);
                     answer.accepted().map_or(0, |content| content.len())
@@ -594,7 +624,9 @@ fn a12_commits_run_after_success() {
             }
         }
     });
-    for (mode, steps) in [("good", vec![1, 2, 3]), ("error", vec![]), ("is_error", vec![]), ("broken", vec![1, 2])] {
+    for (mode, steps) in
+        [("good", vec![1, 2, 3]), ("error", vec![]), ("is_error", vec![]), ("broken", vec![1, 2])]
+    {
         log.lock().expect("unpoisoned").clear();
         let first = world.call(json!({"arguments": {"mode": mode}}));
         assert_eq!(*log.lock().expect("unpoisoned"), Vec::<i32>::new());
@@ -667,15 +699,21 @@ fn limits_at_their_edges() {
         Ok(ToolResult::text("done"))
     });
     let over = world.call(json!({"arguments": {"asks": 3, "rounds": 1}}));
-    assert_eq!(over.error(), (-32603, "Internal error: over the limit of 2 asks in a round (Limits::asks_sent)"));
+    assert_eq!(
+        over.error(),
+        (-32603, "Internal error: over the limit of 2 asks in a round (Limits::asks_sent)")
+    );
     let arguments = json!({"asks": 2, "rounds": 2});
     let first = world.call(json!({"arguments": arguments}));
-    let second = world.call(json!({"arguments": arguments, "requestState": first.state(), "inputResponses": {
+    let second = world
+        .call(json!({"arguments": arguments, "requestState": first.state(), "inputResponses": {
         "k0": accept(json!({"n": 1})), "k1": decline()}}));
     assert_eq!(second.keys(), ["r1"]);
     // A third round would be one too many, whether the handler or the client brings it about.
     let over = world.call(json!({"arguments": arguments, "requestState": second.state()}));
     assert_eq!(over.error(), (-32603, "Internal error: over the limit of 2 rounds (Limits::rounds)"));
-    let done = world.call(json!({"arguments": arguments, "requestState": second.state(), "inputResponses": {"r1": decline()}}));
+    let done = world.call(
+        json!({"arguments": arguments, "requestState": second.state(), "inputResponses": {"r1": decline()}}),
+    );
     assert_eq!(done.text(), "done");
 }

@@ -3,6 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
+    http::ParamHeaders,
     jsonrpc::{Json, write},
     limits::Limits,
     wire::Requirement,
@@ -110,7 +111,8 @@ impl Tool {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), CatalogError> {
+    /// Checks all of it; gives what the schema says of headers.
+    pub(super) fn check(&self) -> Result<ParamHeaders, CatalogError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/');
         if !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(fits) {
             return Err(CatalogError::Name(self.name.clone()));
@@ -125,9 +127,10 @@ impl Tool {
         object(&self.input_schema, "input schema")?;
         self.output_schema.as_deref().map_or(Ok(()), |text| object(text, "output schema"))?;
         self.annotations.as_deref().map_or(Ok(()), |text| object(text, "annotations"))?;
-        crate::http::ParamHeaders::from_schema(Json::trusted(&self.input_schema))
-            .map(|_| ())
-            .map_err(|fault| CatalogError::Header { name: self.name.clone(), problem: alloc::format!("{fault}") })
+        ParamHeaders::from_schema(Json::trusted(&self.input_schema)).map_err(|fault| CatalogError::Header {
+            name: self.name.clone(),
+            problem: alloc::format!("{fault}"),
+        })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -271,7 +274,11 @@ impl Resource {
     }
 
     pub(super) fn check(&self) -> Result<(), CatalogError> {
-        if self.uri.is_empty() || self.name.is_empty() { Err(CatalogError::Name(self.uri.clone())) } else { Ok(()) }
+        if self.uri.is_empty() || self.name.is_empty() {
+            Err(CatalogError::Name(self.uri.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
@@ -327,7 +334,9 @@ impl ResourceTemplate {
             let name = after.split_once('}').filter(|(name, _)| {
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             });
-            let Some((_, after)) = name else { return Err(CatalogError::Template(self.uri_template.clone())) };
+            let Some((_, after)) = name else {
+                return Err(CatalogError::Template(self.uri_template.clone()));
+            };
             // Two parts side by side have no border between them.
             if after.starts_with('{') {
                 return Err(CatalogError::Template(self.uri_template.clone()));
@@ -335,7 +344,11 @@ impl ResourceTemplate {
             rest = after;
             parts += 1;
         }
-        if parts == 0 || rest.contains('}') { Err(CatalogError::Template(self.uri_template.clone())) } else { Ok(()) }
+        if parts == 0 || rest.contains('}') {
+            Err(CatalogError::Template(self.uri_template.clone()))
+        } else {
+            Ok(())
+        }
     }
 
     /// The parts of `uri` by their names, if it is one of the family.

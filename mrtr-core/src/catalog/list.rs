@@ -8,7 +8,11 @@ use crate::jsonrpc::write;
 pub(super) fn write_hints(out: &mut Vec<u8>, hints: CacheHints) {
     out.extend_from_slice(b",\"ttlMs\":");
     write::integer(out, i64::try_from(hints.ttl.as_millis()).unwrap_or(i64::MAX));
-    out.extend_from_slice(if hints.public { b",\"cacheScope\":\"public\"" } else { b",\"cacheScope\":\"private\"" });
+    out.extend_from_slice(if hints.public {
+        b",\"cacheScope\":\"public\""
+    } else {
+        b",\"cacheScope\":\"private\""
+    });
 }
 
 impl<H> Catalog<H> {
@@ -45,7 +49,10 @@ impl<H> Catalog<H> {
             put(out, changed(b"\"prompts\":{\"listChanged\":true}", b"\"prompts\":{}"));
         }
         if self.has_resources() {
-            put(out, changed(b"\"resources\":{\"listChanged\":true,\"subscribe\":true}", b"\"resources\":{}"));
+            put(
+                out,
+                changed(b"\"resources\":{\"listChanged\":true,\"subscribe\":true}", b"\"resources\":{}"),
+            );
         }
         if self.logging {
             put(out, b"\"logging\":{}");
@@ -61,11 +68,13 @@ impl<H> Catalog<H> {
     }
 
     pub(super) fn has_completions(&self) -> bool {
-        self.prompts.iter().any(|(prompt, _)| prompt.arguments.iter().any(|argument| !argument.completions.is_empty()))
+        self.prompts
+            .iter()
+            .any(|(prompt, _)| prompt.arguments.iter().any(|argument| !argument.completions.is_empty()))
     }
 
     pub(super) fn list_tools(&self) -> Vec<u8> {
-        self.list("tools", self.tools.iter(), |(tool, _), out| tool.write(out))
+        self.list("tools", self.tools.iter(), |offered, out| offered.tool.write(out))
     }
 
     pub(super) fn list_prompts(&self) -> Vec<u8> {
@@ -80,7 +89,12 @@ impl<H> Catalog<H> {
         self.list("resourceTemplates", self.templates.iter(), |(template, _), out| template.write(out))
     }
 
-    fn list<T>(&self, member: &str, entries: impl Iterator<Item = T>, write: impl Fn(T, &mut Vec<u8>)) -> Vec<u8> {
+    fn list<T>(
+        &self,
+        member: &str,
+        entries: impl Iterator<Item = T>,
+        write: impl Fn(T, &mut Vec<u8>),
+    ) -> Vec<u8> {
         let mut out = b"{".to_vec();
         write::string(&mut out, member);
         out.extend_from_slice(b":[");

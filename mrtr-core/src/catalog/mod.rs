@@ -19,6 +19,8 @@ pub use results::{Content, Output, PromptResult, ResourceResult, ToolResult};
 pub use route::{Answered, Route};
 pub use subscribe::{Change, Filter, Listen};
 
+use crate::http::ParamHeaders;
+
 /// How long clients may keep lists and descriptions, and who shares them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,7 +48,7 @@ impl CacheHints {
 /// Tools, prompts, resources and templates by name, each with a handler of type `H`.
 #[derive(Clone, Debug)]
 pub struct Catalog<H> {
-    pub(crate) tools: Vec<(Tool, H)>,
+    pub(crate) tools: Vec<OfferedTool<H>>,
     pub(crate) prompts: Vec<(Prompt, H)>,
     pub(crate) resources: Vec<(Resource, H)>,
     pub(crate) templates: Vec<(ResourceTemplate, H)>,
@@ -54,6 +56,15 @@ pub struct Catalog<H> {
     pub(crate) hints: CacheHints,
     pub(crate) logging: bool,
     pub(crate) changes: bool,
+}
+
+/// A tool with what is read from its schema once.
+#[derive(Clone, Debug)]
+pub(crate) struct OfferedTool<H> {
+    pub(crate) tool: Tool,
+    /// Arguments that it wants mirrored into headers.
+    pub(crate) headers: ParamHeaders,
+    pub(crate) handler: H,
 }
 
 impl<H> Default for Catalog<H> {
@@ -85,11 +96,11 @@ impl<H> Catalog<H> {
     /// If the name is taken or not fit to be sent, or a schema is not a JSON object, or one of its
     /// `x-mcp-header` annotations is invalid.
     pub fn add_tool(&mut self, tool: Tool, handler: H) -> Result<(), CatalogError> {
-        tool.check()?;
-        if self.tools.iter().any(|(found, _)| found.name == tool.name) {
+        let headers = tool.check()?;
+        if self.tools.iter().any(|found| found.tool.name == tool.name) {
             return Err(CatalogError::Taken(tool.name));
         }
-        self.tools.push((tool, handler));
+        self.tools.push(OfferedTool { tool, headers, handler });
         Ok(())
     }
 

@@ -39,7 +39,8 @@ impl Content {
     /// Text.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        let mut out = b"{\"type\":\"text\",\"text\":".to_vec();
+        let mut out = Vec::with_capacity(text.len() + 32);
+        out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
         write::string(&mut out, text);
         Self::close(out)
     }
@@ -133,7 +134,10 @@ impl ToolResult {
 
 impl From<ToolResult> for Output {
     fn from(result: ToolResult) -> Self {
-        let mut out = b"{\"content\":[".to_vec();
+        let blocks = result.content.iter().map(|block| block.0.len() + 1).sum::<usize>();
+        let structured = result.structured.as_deref().map_or(0, str::len);
+        let mut out = Vec::with_capacity(blocks + structured + 64);
+        out.extend_from_slice(b"{\"content\":[");
         for (index, block) in result.content.iter().enumerate() {
             if index > 0 {
                 out.push(b',');

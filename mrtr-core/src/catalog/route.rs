@@ -2,10 +2,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Catalog, Filter, Listen, Prompt, Tool};
+use super::{Catalog, Filter, Listen, OfferedTool, Prompt, Tool};
 use crate::{
     error::{ErrorCode, RpcError},
-    http::{self, ReplyClass},
+    http::{self, ParamHeaders, ReplyClass},
     jsonrpc::{Json, write},
     server::{Call, Plain, Rejected, Server, write_result},
     wire::AskingMethod,
@@ -50,12 +50,12 @@ impl<H> Catalog<H> {
         let refused = |call: Call<'a>, error, class| Route::Refused(call.reject(error, class));
         match call.method() {
             AskingMethod::ToolsCall => {
-                let found = self.tools.iter().find(|(tool, _)| tool.name == call.target());
-                let Some((tool, handler)) = found else {
+                let found = self.tools.iter().find(|offered| offered.tool.name == call.target());
+                let Some(OfferedTool { tool, headers, handler }) = found else {
                     let error = unknown("tool", call.target());
                     return refused(call, error, ReplyClass::HandlerError);
                 };
-                match check_tool(tool, &call) {
+                match check_tool(tool, headers, &call) {
                     Err((error, class)) => refused(call, error, class),
                     Ok(()) => Route::Handler { call, handler, parts: Vec::new() },
                 }
@@ -72,7 +72,9 @@ impl<H> Catalog<H> {
                 }
             }
             AskingMethod::ResourcesRead => {
-                if let Some((_, handler)) = self.resources.iter().find(|(resource, _)| resource.uri == call.target()) {
+                if let Some((_, handler)) =
+                    self.resources.iter().find(|(resource, _)| resource.uri == call.target())
+                {
                     return Route::Handler { call, handler, parts: Vec::new() };
                 }
                 for (template, handler) in &self.templates {
@@ -125,7 +127,8 @@ impl<H> Catalog<H> {
 
     /// `completion/complete` for prompt arguments: offered values that begin with what was typed, at most 100.
     fn complete(&self, plain: &Plain<'_>) -> Result<Vec<u8>, RpcError> {
-        let invalid = |what| RpcError::invalid_params(alloc::format!("Invalid params: {what} is missing or malformed"));
+        let invalid =
+            |what| RpcError::invalid_params(alloc::format!("Invalid params: {what} is missing or malformed"));
         let text = |value: Option<Json<'_>>| value.and_then(Json::as_string).map(String::from);
         let reference = plain.request.param("ref").ok_or_else(|| invalid("ref"))?;
         let argument = plain.request.param("argument").ok_or_else(|| invalid("argument"))?;
@@ -137,7 +140,11 @@ impl<H> Catalog<H> {
                 let prompt = text(reference.get("name")).ok_or_else(|| invalid("ref.name"))?;
                 let found = self.prompts.iter().find(|(found, _)| found.name == prompt);
                 let (found, _) = found.ok_or_else(|| unknown("prompt", &prompt))?;
-                found.arguments.iter().find(|found| found.name == name).map_or(&empty, |found| &found.completions)
+                found
+                    .arguments
+                    .iter()
+                    .find(|found| found.name == name)
+                    .map_or(&empty, |found| &found.completions)
             }
             Some("ref/resource") => &empty,
             _ => return Err(invalid("ref.type")),
@@ -152,7 +159,11 @@ impl<H> Catalog<H> {
         }
         out.extend_from_slice(b"],\"total\":");
         write::integer(&mut out, i64::try_from(fitting.len()).unwrap_or(i64::MAX));
-        out.extend_from_slice(if fitting.len() > 100 { b",\"hasMore\":true}}" } else { b",\"hasMore\":false}}" });
+        out.extend_from_slice(if fitting.len() > 100 {
+            b",\"hasMore\":true}}"
+        } else {
+            b",\"hasMore\":false}}"
+        });
         Ok(out)
     }
 }
@@ -165,11 +176,9 @@ fn one_page(plain: &Plain<'_>, list: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>
     }
 }
 
-fn check_tool(tool: &Tool, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)> {
-    if let Some(headers) = call.headers()
-        && let Ok(annotations) = http::ParamHeaders::from_schema(Json::trusted(&tool.input_schema))
-    {
-        http::check_params(headers, call.request(), &annotations)
+fn check_tool(tool: &Tool, mirrored: &ParamHeaders, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)> {
+    if let Some(headers) = call.headers() {
+        http::check_params(headers, call.request(), mirrored)
             .map_err(|fault| (fault.error(), ReplyClass::HeaderMismatch))?;
     }
     let capabilities = call.meta().capabilities;
@@ -186,7 +195,9 @@ fn check_tool(tool: &Tool, call: &Call<'_>) -> Result<(), (RpcError, ReplyClass)
 
 fn check_prompt(prompt: &Prompt, call: &Call<'_>) -> Result<(), RpcError> {
     let arguments = call.request().param("arguments");
-    let given = |name: &str| arguments.and_then(|arguments| arguments.get(name)).is_some_and(|value| !value.is_null());
+    let given = |name: &str| {
+        arguments.and_then(|arguments| arguments.get(name)).is_some_and(|value| !value.is_null())
+    };
     match prompt.arguments.iter().find(|argument| argument.required && !given(&argument.name)) {
         None => Ok(()),
         Some(argument) => Err(RpcError::invalid_params(alloc::format!(

@@ -52,7 +52,9 @@ impl Filter {
                 if uris.len() == URIS {
                     return Err(invalid(".resourceSubscriptions has more than 1000 entries"));
                 }
-                let uri = uri.as_string().ok_or_else(|| invalid(".resourceSubscriptions has an entry that is no string"))?;
+                let uri = uri
+                    .as_string()
+                    .ok_or_else(|| invalid(".resourceSubscriptions has an entry that is no string"))?;
                 uris.push(uri.into_owned());
             }
         }

@@ -15,6 +15,9 @@ use crate::{
     wire::{ClientCapabilities, Version, key},
 };
 
+/// About what a request takes beside the texts in it: its buffer is made once.
+const FRAME: usize = 256;
+
 /// Bytes of JSON that an id may have.
 const ID_BYTES: usize = 256;
 
@@ -95,6 +98,9 @@ impl Ongoing {
     /// Appends a request with this id and tail, whole or not at all, and gives its length without the tail.
     pub(super) fn write(&self, id: &RequestId, tail: &Tail, out: &mut Vec<u8>) -> Result<usize, Unsent> {
         let from = out.len();
+        let shared = &self.shared;
+        let own = shared.info.len() + shared.declared.len();
+        out.reserve(FRAME + self.params.members.len() + self.params.meta.len() + own + tail.text.len());
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         let id_from = out.len();
         id.write(out);

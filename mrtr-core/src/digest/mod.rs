@@ -31,11 +31,13 @@
 //!
 //! ```text
 //! request:     SHA-256("mrtr/v1/request" ‖ u64 length ‖ method ‖ u64 length ‖ target ‖ structural(arguments))
-//! fingerprint: first 16 bytes of
-//!              SHA-256("mrtr/v1/ask" ‖ exchange id, 16 bytes ‖ kind, 1 byte ‖ structural(params without `_meta`))
+//! fingerprint: SHA-256("mrtr/v1/ask" ‖ kind, 1 byte ‖ structural(params without `_meta`))
 //! ```
 //!
-//! where kind is 1 form, 2 url, 3 sampling, 4 roots, and absent arguments or params are `{}`.
+//! where kind is 1 form, 2 url, 3 sampling, 4 roots, and absent arguments or params are `{}`. A fingerprint does not
+//! name the exchange: the sealed state it stands in does. So it can be taken once for a form that is asked in every run
+//! of every exchange; and as nothing salts it, it is not cut short, for two questions with one fingerprint could be
+//! looked for at leisure.
 //!
 //! # What has no digest
 //!
@@ -48,7 +50,7 @@
 //! One pass over the text without recursion; O(n log n) in the members of an object, whatever their names have
 //! in common; at most 25 bytes hashed for each byte of text; 24 bytes of memory for each member or element of
 //! the containers that are open at one time, and 40 more for those of one object with many members while they
-//! are sorted. A flat object of a few members takes two allocations.
+//! are sorted. What is allocated for a value of a few members is nothing.
 
 use sha2::{Digest as _, Sha256};
 
@@ -146,10 +148,10 @@ impl core::fmt::Debug for RequestDigest {
 
 /// What a person saw when they were asked: an answer counts only for a question with the same fingerprint.
 ///
-/// It covers the exchange, the kind and the params except their `_meta`, which may change when the question is
-/// sent again. [`Debug`](core::fmt::Debug) shows nothing.
+/// It covers the kind and the params except their `_meta`, which may change when the question is sent again.
+/// [`Debug`](core::fmt::Debug) shows nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fingerprint([u8; 16]);
+pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// Takes the fingerprint of an ask. Absent `params` (only `roots/list` may lack them) are the same as `{}`.
@@ -157,29 +159,30 @@ impl Fingerprint {
     /// # Errors
     ///
     /// If a part of the params, other than `_meta`, has no digest.
-    pub fn new(exchange: &[u8; 16], kind: AskKind, params: Option<Json<'_>>) -> Result<Self, DigestFault> {
-        let params = walk::hash(params.unwrap_or(Json::EMPTY_OBJECT), Some("_meta"))?;
-        let mut hash = Sha256::new();
-        hash.update(b"mrtr/v1/ask");
-        hash.update(exchange);
-        hash.update([kind.code()]);
-        hash.update(params);
-        let mut fingerprint = [0; 16];
-        for (out, byte) in fingerprint.iter_mut().zip(hash.finalize()) {
-            *out = byte;
-        }
-        Ok(Self(fingerprint))
+    pub fn new(kind: AskKind, params: Option<Json<'_>>) -> Result<Self, DigestFault> {
+        walk::hash(params.unwrap_or(Json::EMPTY_OBJECT), Some("_meta")).map(|params| Self::of(kind, &params))
+    }
+
+    /// The fingerprint of a form with this message, given the structural digest of its schema.
+    pub(crate) fn of_form(message: &str, requested: &[u8; 32]) -> Self {
+        Self::of(AskKind::Form, &walk::hash_form(message, requested))
+    }
+
+    fn of(kind: AskKind, params: &[u8; 32]) -> Self {
+        let hash =
+            Sha256::new().chain_update(b"mrtr/v1/ask").chain_update([kind.code()]).chain_update(params);
+        Self(hash.finalize().into())
     }
 
     /// The fingerprint that was stored as these bytes.
     #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// The bytes to store.
     #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
+    pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }

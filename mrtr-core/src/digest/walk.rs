@@ -1,11 +1,9 @@
 //! The structural digest of one value, in one pass that does not recurse.
 
-use alloc::vec::Vec;
-
 use sha2::{Digest as _, Sha256};
 
 use super::{DigestFault, number::Decimal};
-use crate::jsonrpc::{Json, lex, names, text};
+use crate::jsonrpc::{Json, lex, names, stack::Stack, text};
 
 /// The digest of `value`; see the module above for the format. If the value is an object, its own member
 /// called `without` is left out, and not looked at.
@@ -21,8 +19,24 @@ pub(super) fn hash(value: Json<'_>, without: Option<&str>) -> Result<[u8; 32], D
     }
 }
 
+/// The digest of `{"mode":"form","message":…,"requestedSchema":…}`, given the digest of the schema.
+pub(super) fn hash_form(message: &str, requested: &[u8; 32]) -> [u8; 32] {
+    let mut sink = Sink::default();
+    sink.put(b"o");
+    sink.length(3);
+    for (name, text) in [("message", message), ("mode", "form")] {
+        sink.plain(name);
+        sink.put(b"s");
+        sink.plain(text);
+    }
+    sink.plain("requestedSchema");
+    sink.head(b'o', 32);
+    sink.put(requested);
+    sink.finish()
+}
+
 /// A container whose end has not been seen.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Frame {
     is_object: bool,
     /// Where its own children begin among all.
@@ -32,7 +46,7 @@ struct Frame {
 }
 
 /// A member or an element of an open container: 24 bytes, whatever it says.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Child {
     /// Where the name stands in the text; of no meaning in an array.
     name: usize,
@@ -44,11 +58,11 @@ struct Child {
 
 struct Walk<'a> {
     text: &'a str,
-    open: Vec<Frame>,
+    open: Stack<Frame, 8>,
     /// The children of all open containers; those of the innermost are at the end.
-    children: Vec<Child>,
+    children: Stack<Child, 16>,
     /// The digests of those children that are containers, in the same order.
-    digests: Vec<[u8; 32]>,
+    digests: Stack<[u8; 32], 4>,
     #[cfg(test)]
     hashed: usize,
 }
@@ -57,9 +71,9 @@ impl<'a> Walk<'a> {
     fn new(text: &'a str) -> Self {
         Self {
             text,
-            open: Vec::with_capacity(8),
-            children: Vec::with_capacity(16),
-            digests: Vec::new(),
+            open: Stack::new(),
+            children: Stack::new(),
+            digests: Stack::new(),
             #[cfg(test)]
             hashed: 0,
         }
@@ -74,7 +88,7 @@ impl<'a> Walk<'a> {
             at = lex::skip_space(bytes, at);
             // Valid text ends with the outermost container. Any other is taken to close what is open.
             let byte = bytes.get(at).copied().unwrap_or(b'}');
-            let in_object = self.open.last().is_some_and(|frame| frame.is_object);
+            let in_object = self.open.as_slice().last().is_some_and(|frame| frame.is_object);
             match byte {
                 b',' | b':' => at += 1,
                 b'}' | b']' => {
@@ -116,7 +130,7 @@ impl<'a> Walk<'a> {
     /// Hashes the innermost container and hands the digest to the one around it, or out.
     fn close(&mut self) -> Result<Option<[u8; 32]>, DigestFault> {
         let Some(frame) = self.open.pop() else { return Ok(Some(Sink::default().finish())) };
-        let own = self.children.get_mut(frame.children_from..).unwrap_or_default();
+        let own = self.children.as_mut_slice().get_mut(frame.children_from..).unwrap_or_default();
         let mut sink = Sink::default();
         sink.put(if frame.is_object { b"o" } else { b"a" });
         sink.length(own.len());
@@ -132,7 +146,9 @@ impl<'a> Walk<'a> {
             match value.as_bytes().first() {
                 Some(&tag @ (b'{' | b'[')) => {
                     sink.head(if tag == b'{' { b'o' } else { b'a' }, 32);
-                    sink.put(self.digests.get(child.digest).map_or(&[], |digest| digest.as_slice()));
+                    sink.put(
+                        self.digests.as_slice().get(child.digest).map_or(&[], |digest| digest.as_slice()),
+                    );
                 }
                 _ => sink.scalar(self.text, child.value)?,
             }
@@ -147,7 +163,7 @@ impl<'a> Walk<'a> {
         if self.open.is_empty() {
             return Ok(Some(digest));
         }
-        if let Some(child) = self.children.last_mut() {
+        if let Some(child) = self.children.as_mut_slice().last_mut() {
             child.digest = self.digests.len();
             self.digests.push(digest);
         }
@@ -183,12 +199,17 @@ impl Sink {
         self.length(length);
     }
 
+    /// The length and the UTF-8 of text without escapes.
+    fn plain(&mut self, text: &str) {
+        self.length(text.len());
+        self.put(text.as_bytes());
+    }
+
     /// A string, by where it opens: its length and its UTF-8.
     fn string(&mut self, text: &str, at: usize) -> Result<(), DigestFault> {
         let inside = text::inside(text, at);
-        if !inside.contains('\\') {
-            self.length(inside.len());
-            self.put(inside.as_bytes());
+        if lex::skip_plain(inside.as_bytes(), 0) == inside.len() {
+            self.plain(inside);
             return Ok(());
         }
         let mut length = 0;

@@ -1,10 +1,6 @@
 //! The form that a server asks with: checked once, written once.
 
-use alloc::{
-    string::{String, ToString},
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::{fmt, ops::Range};
 
 use super::{
@@ -14,8 +10,9 @@ use super::{
     write::{self, Dialect},
 };
 use crate::{
+    digest::{DigestFault, Fingerprint, structural},
     jsonrpc::Json,
-    wire::{AskKind, InputRequest},
+    wire::InputRequest,
 };
 
 /// A form: a message and the fields to fill in, checked once and written once. Cheap to clone.
@@ -45,10 +42,20 @@ use crate::{
 /// # Ok::<(), mrtr_core::form::FormError>(())
 /// ```
 #[derive(Clone)]
-pub struct Form {
-    params: Arc<str>,
+pub struct Form(Arc<Built>);
+
+struct Built {
+    params: String,
+    /// Where the schema stands in `params`.
     requested: Range<usize>,
-    schema: Arc<Schema>,
+    fingerprint: Result<Fingerprint, DigestFault>,
+    fields: Arc<Fields>,
+}
+
+/// What forms that differ in their message alone have in common.
+struct Fields {
+    schema: Schema,
+    digest: Result<[u8; 32], DigestFault>,
 }
 
 /// Text before and after the message in the parameters.
@@ -65,31 +72,36 @@ impl Form {
     /// member takes (R-113); 2025-06-18 does not know it, see [`downgrade`](super::downgrade()).
     #[must_use]
     pub fn params(&self) -> &str {
-        &self.params
+        &self.0.params
     }
 
     /// `requestedSchema` as JSON (R-114).
     #[must_use]
     pub fn requested_schema(&self) -> Json<'_> {
-        Json::trusted(self.params.get(self.requested.clone()).unwrap_or("{}"))
+        Json::trusted(self.0.params.get(self.0.requested.clone()).unwrap_or("{}"))
     }
 
     /// The same schema with its types, which validates answers.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.0.fields.schema
     }
 
     /// The fields in their order.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
-        self.schema.fields()
+        self.schema().fields()
     }
 
     /// The ask that shows this form.
     #[must_use]
     pub fn to_request(&self) -> InputRequest<'static> {
-        InputRequest::from_trusted(AskKind::Form, Some(self.params.to_string()))
+        InputRequest::from_form(self.clone())
+    }
+
+    /// The fingerprint of the ask, taken when the form was built: a handler asks with it on every run.
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint, DigestFault> {
+        self.0.fingerprint
     }
 
     /// The same fields under another message: for a form that is built once and asked with words that depend on the call.
@@ -103,18 +115,22 @@ impl Form {
     /// ```
     #[must_use]
     pub fn with_message(&self, message: &str) -> Self {
-        Self::assemble(message, self.requested_schema().as_str(), Arc::clone(&self.schema))
+        Self::assemble(message, self.requested_schema().as_str(), Arc::clone(&self.0.fields))
     }
 
-    fn assemble(message: &str, requested: &str, schema: Arc<Schema>) -> Self {
-        let mut params = String::from(HEAD);
-        params.push_str(&json_string(message));
+    fn assemble(message: &str, requested: &str, fields: Arc<Fields>) -> Self {
+        let fingerprint = fields.digest.map(|digest| Fingerprint::of_form(message, &digest));
+        let message = json_string(message);
+        let mut params =
+            String::with_capacity(HEAD.len() + message.len() + MIDDLE.len() + requested.len() + 1);
+        params.push_str(HEAD);
+        params.push_str(&message);
         params.push_str(MIDDLE);
         let start = params.len();
         params.push_str(requested);
         let requested = start..params.len();
         params.push('}');
-        Self { params: params.into(), requested, schema }
+        Self(Arc::new(Built { params, requested, fingerprint, fields }))
     }
 }
 
@@ -130,7 +146,7 @@ impl From<FormError> for crate::RpcError {
 impl PartialEq for Form {
     /// Equal if they show the same, that is if their parameters are the same text.
     fn eq(&self, other: &Self) -> bool {
-        self.params == other.params
+        self.params() == other.params()
     }
 }
 
@@ -138,7 +154,7 @@ impl Eq for Form {}
 
 impl fmt::Debug for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Form({} fields, {} bytes)", self.fields().len(), self.params.len())
+        write!(f, "Form({} fields, {} bytes)", self.fields().len(), self.params().len())
     }
 }
 
@@ -174,7 +190,9 @@ impl FormBuilder {
             .map_err(|field| FormError::Field { field, problem: FieldProblem::DuplicateName })?;
         let mut requested = Vec::new();
         write::schema(&mut requested, schema.fields(), Dialect::Full);
-        Ok(Form::assemble(&self.message, &into_text(requested), Arc::new(schema)))
+        let requested = into_text(requested);
+        let digest = structural(Json::trusted(&requested));
+        Ok(Form::assemble(&self.message, &requested, Arc::new(Fields { schema, digest })))
     }
 }
 
@@ -199,4 +217,31 @@ pub enum FormError {
     /// The type that the form is to be taken from is no struct with named fields.
     #[error("the type is no struct with named fields, so it is no form")]
     NotAStruct,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::AskKind;
+
+    /// What is taken piece by piece when a form is built is the fingerprint of its text.
+    #[test]
+    fn the_fingerprint_is_that_of_the_text() {
+        let plain = Form::builder("Sure?").build().unwrap();
+        let full = Form::builder("Wie heißt du? \"\\\n\u{1}😀")
+            .field(Field::string("na\"me").title("Námé").max_length(9).default("\\").required())
+            .field(Field::number("x").minimum("1.50e-7".parse::<super::super::Number>().unwrap()))
+            .field(Field::select("s").option("a", "A").option("b", "B"))
+            .build()
+            .unwrap();
+        let others = [plain.with_message(""), full.with_message("\u{7f} \t/")];
+        for form in [&plain, &full].into_iter().chain(&others) {
+            let expected = Fingerprint::new(AskKind::Form, Some(Json::trusted(form.params())));
+            assert_eq!(form.fingerprint(), expected, "{}", form.params());
+            assert_eq!(form.to_request().fingerprint(), expected);
+            assert!(expected.is_ok());
+        }
+        let all = [&plain, &full, &others[0], &others[1]].map(|form| form.fingerprint().unwrap());
+        assert_eq!(alloc::collections::BTreeSet::from(all).len(), 4);
+    }
 }

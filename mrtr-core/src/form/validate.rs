@@ -8,7 +8,7 @@ use super::{
     field::into_text, number::Decimal,
 };
 use crate::{
-    jsonrpc::{Json, JsonKind, write},
+    jsonrpc::{Json, JsonKind, stack::Stack, write},
     wire::Action,
 };
 
@@ -51,16 +51,24 @@ impl Schema {
     ///
     /// Every field at fault, in the order of the form.
     pub fn validate(&self, content: Json<'_>) -> Result<Cleaned, Invalid> {
+        self.clean(content, String::with_capacity(content.as_str().len())).map(|text| Cleaned { text })
+    }
+
+    /// [`validate`](Self::validate) with what is left appended to `text`.
+    pub(crate) fn clean(&self, content: Json<'_>, text: String) -> Result<String, Invalid> {
         let Some(members) = content.members() else { return Err(Invalid::of_answer(Problem::NotAnObject)) };
-        let mut given: Vec<Option<Json<'_>>> = alloc::vec![None; self.fields().len()];
+        let mut given = Stack::<Option<Json<'_>>, 16>::new();
+        self.fields().iter().for_each(|_| given.push(None));
         for (name, value) in members {
-            if let Some(slot) = self.position(&name).and_then(|at| given.get_mut(at)) {
+            if let Some(slot) = self.position(&name).and_then(|at| given.as_mut_slice().get_mut(at)) {
                 slot.get_or_insert(value);
             }
         }
         let mut faults = Vec::new();
-        let mut cleaned = Vec::from(b"{");
-        for (field, value) in self.fields().iter().zip(given) {
+        let mut cleaned = text.into_bytes();
+        cleaned.push(b'{');
+        let empty = cleaned.len();
+        for (field, value) in self.fields().iter().zip(given.as_slice().iter().copied()) {
             let outcome = match value {
                 Some(value) => field.check(value).map(|()| Some(value)),
                 None if field.is_required() => Err(Problem::Missing),
@@ -68,7 +76,7 @@ impl Schema {
             };
             match outcome {
                 Ok(Some(value)) => {
-                    if cleaned.len() > 1 {
+                    if cleaned.len() > empty {
                         cleaned.push(b',');
                     }
                     write::string(&mut cleaned, field.name());
@@ -80,11 +88,7 @@ impl Schema {
             }
         }
         cleaned.push(b'}');
-        if faults.is_empty() {
-            Ok(Cleaned { text: into_text(cleaned) })
-        } else {
-            Err(Invalid::of_fields(faults))
-        }
+        if faults.is_empty() { Ok(into_text(cleaned)) } else { Err(Invalid::of_fields(faults)) }
     }
 }
 

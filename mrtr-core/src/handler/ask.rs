@@ -153,7 +153,9 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(resolution) = this.ask.shared.take(this.ask.ticket, cx.waker()) else { return Poll::Pending };
+        let Some(resolution) = this.ask.shared.take(this.ask.ticket, cx.waker()) else {
+            return Poll::Pending;
+        };
         let unfit = |error: serde_json::Error| AskError::Invalid(alloc::format!("{error}"));
         if let Resolution::Answer(text) = &resolution
             && let Some(kept) = text.strip_prefix('k')

@@ -6,7 +6,8 @@ use core::{future::Future, pin::Pin};
 use super::{Ctx, RpcError};
 
 /// A step of the commit: made when its turn comes.
-pub(super) type Commit = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> + Send>;
+pub(super) type Commit =
+    Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> + Send>;
 
 impl Ctx {
     /// Runs `step` after the handler has returned `Ok` (a tool result with `isError` is not `Ok`) with no
@@ -24,7 +25,10 @@ impl Ctx {
     where
         F: Future<Output = Result<(), RpcError>> + Send + 'static,
     {
-        self.shared.lock().commits.push_back(Box::new(move || Box::pin(LazyStep { step: Some(step), future: None })));
+        self.shared
+            .lock()
+            .commits
+            .push_back(Box::new(move || Box::pin(LazyStep { step: Some(step), future: None })));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     form::{Elicited, Form},
     jsonrpc::Json,
     seal::ExchangeId,
-    tape::AskSpec,
+    tape::never_early,
     time::Timestamp,
     wire::{Action, AskingMethod, ClientCapabilities, InputRequest, Root, Sampled, Sampling},
 };
@@ -80,7 +80,7 @@ impl Ctx {
     /// A round without a question: lets the client come again, so that work can move or rest (R-066, A10).
     /// With an ask open it rides in that ask's round.
     pub fn checkpoint(&self) -> Ask<()> {
-        let ticket = self.shared.register(AskSpec::checkpoint());
+        let ticket = self.shared.register("", None, true);
         Ask::new(self.shared.clone(), ticket, |_| Ok(())).passing(|| Some(()))
     }
 
@@ -91,9 +91,8 @@ impl Ctx {
         solicited: bool,
         decode: fn(&str) -> Result<T, String>,
     ) -> Ask<T> {
-        let mut spec = AskSpec::new(key, request);
-        spec.solicited |= solicited;
-        let ticket = self.shared.register(spec);
+        let solicited = solicited || never_early(&request);
+        let ticket = self.shared.register(key, Some(request), solicited);
         Ask::new(self.shared.clone(), ticket, decode)
     }
 
@@ -188,7 +187,11 @@ impl Ctx {
     /// Never for secrets: whoever can read the state knows them.
     #[must_use]
     pub fn seed(&self) -> [u8; 32] {
-        Sha256::new().chain_update(b"mrtr/v1/seed").chain_update(self.shared.facts.exchange.as_bytes()).finalize().into()
+        Sha256::new()
+            .chain_update(b"mrtr/v1/seed")
+            .chain_update(self.shared.facts.exchange.as_bytes())
+            .finalize()
+            .into()
     }
 
     /// Names the exchange, for logs.
@@ -212,13 +215,13 @@ impl Ctx {
     /// The tool's or prompt's name, or the resource's uri.
     #[must_use]
     pub fn target(&self) -> &str {
-        &self.shared.facts.target
+        self.shared.facts.texts.target()
     }
 
     /// The arguments, an object.
     #[must_use]
     pub fn arguments(&self) -> Json<'_> {
-        Json::trusted(&self.shared.facts.arguments)
+        self.shared.facts.texts.arguments()
     }
 
     /// The arguments as a type of your own.
@@ -227,7 +230,8 @@ impl Ctx {
     ///
     /// `-32602` that says what does not fit.
     pub fn args<T: serde::de::DeserializeOwned>(&self) -> Result<T, RpcError> {
-        serde_json::from_str(&self.shared.facts.arguments)
+        self.arguments()
+            .decode()
             .map_err(|error| RpcError::invalid_params(alloc::format!("Invalid params: arguments: {error}")))
     }
 
@@ -238,10 +242,12 @@ impl Ctx {
     /// `-32602` that names it, if it is missing or does not fit.
     pub fn argument<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
         let value = self.arguments().get(name);
-        let missing = || RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name} is missing"));
+        let missing =
+            || RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name} is missing"));
         let text = value.ok_or_else(missing)?.as_str();
-        serde_json::from_str(text)
-            .map_err(|error| RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name}: {error}")))
+        serde_json::from_str(text).map_err(|error| {
+            RpcError::invalid_params(alloc::format!("Invalid params: arguments.{name}: {error}"))
+        })
     }
 
     /// A part of the uri, if a resource template with that name in it matched.
@@ -268,7 +274,7 @@ impl core::fmt::Debug for Ctx {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Ctx")
             .field("method", &self.shared.facts.method)
-            .field("target", &self.shared.facts.target)
+            .field("target", &self.target())
             .field("exchange", &self.shared.facts.exchange)
             .finish_non_exhaustive()
     }

@@ -4,10 +4,7 @@
 use alloc::vec::Vec;
 
 use super::Ctx;
-use crate::{
-    jsonrpc::write,
-    wire::LogLevel,
-};
+use crate::{jsonrpc::write, wire::LogLevel};
 
 impl Ctx {
     /// Reports progress, if the request carries a progress token. A value that does not rise is dropped, as

@@ -1,19 +1,19 @@
 //! Drives a handler: from its start to its next question or its end.
 
-use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
 use core::{
     future::Future,
+    panic::AssertUnwindSafe,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll, Waker},
 };
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, PoisonError},
-    task::Wake,
-};
+use std::panic::catch_unwind;
 
-use super::{Ctx, HandlerFuture, Output, RpcError, commit::Commit, shared::{Facts, Shared}};
+use super::{
+    Ctx, HandlerFuture, Output, RpcError,
+    commit::Commit,
+    shared::{Facts, Shared, Texts},
+};
 use crate::{
     http::ReplyClass,
     seal::Principal,
@@ -67,8 +67,6 @@ pub struct Run<'a> {
     exchange: Option<Exchange<'a, Pending>>,
     shared: Arc<Shared>,
     phase: Phase,
-    waker: Arc<FlagWaker>,
-    finished: Option<(Outcome<'a>, Vec<u8>)>,
     wake_at: Option<Timestamp>,
     rehearsal: bool,
 }
@@ -78,8 +76,18 @@ enum Phase {
     Handler(HandlerFuture),
     /// The handler has returned; what it left to be done at the end runs (A12).
     Commit { output: Output, rest: VecDeque<Commit>, step: Option<HandlerStep> },
+    /// The handler is gone; what is left is to reply.
+    Reply(Reply),
     /// Over.
     Over,
+}
+
+/// What the reply will be.
+enum Reply {
+    Send(Outgoing),
+    Complete(Output),
+    Missing(String),
+    Fail(RpcError),
 }
 
 type HandlerStep = Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>>;
@@ -92,15 +100,14 @@ impl<'a> Run<'a> {
 
     pub(super) fn with_parts<S: Open>(
         exchange: Exchange<'a, S>,
-        parts: Vec<(alloc::string::String, alloc::string::String)>,
+        parts: Vec<(String, String)>,
         handler: impl FnOnce(Ctx) -> HandlerFuture,
     ) -> Self {
         let mut exchange = exchange.running();
         let tape = exchange.tape();
         let facts = Facts {
             method: exchange.method(),
-            target: exchange.target().into(),
-            arguments: exchange.arguments().as_str().into(),
+            texts: Texts::new(exchange.target(), exchange.arguments()),
             parts,
             capabilities: exchange.meta().capabilities,
             principal: match exchange.principal() {
@@ -122,8 +129,6 @@ impl<'a> Run<'a> {
             exchange: Some(exchange),
             shared,
             phase: Phase::Handler(future),
-            waker: Arc::new(FlagWaker::default()),
-            finished: None,
             wake_at: None,
             rehearsal: false,
         }
@@ -185,15 +190,26 @@ impl<'a> Run<'a> {
     ///
     /// It suspends as soon as the handler is blocked on asks, even if a sibling in a `join!` still waits for
     /// I/O: it will run again.
-    pub fn poll_run(&mut self, cx: &mut Context<'_>, now: Timestamp, out: &mut Vec<u8>) -> Poll<RunEvent<'a>> {
+    pub fn poll_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Poll<RunEvent<'a>> {
         self.advance(cx, Drive::Runtime, now, out)
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>, drive: Drive, now: Timestamp, out: &mut Vec<u8>) -> Poll<RunEvent<'a>> {
-        self.waker.set(cx.waker());
+    fn advance(
+        &mut self,
+        cx: &mut Context<'_>,
+        drive: Drive,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Poll<RunEvent<'a>> {
+        self.shared.flag.set(cx.waker());
         self.wake_at = None;
-        self.shared.lock().waiting = None;
-        let waker = Waker::from(self.waker.clone());
+        self.shared.lock().waiting = false;
+        let waker = Waker::from(self.shared.clone());
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = if drive == Drive::Alone { ALONE_BUDGET } else { BUDGET };
         loop {
@@ -201,18 +217,19 @@ impl<'a> Run<'a> {
                 out.extend_from_slice(&message);
                 return Poll::Ready(RunEvent::Notification);
             }
-            if let Some((outcome, reply)) = self.finished.take() {
-                out.extend_from_slice(&reply);
-                return Poll::Ready(RunEvent::Finished(outcome));
-            }
             match &mut self.phase {
                 Phase::Over => return Poll::Pending,
+                Phase::Reply(_) => {
+                    return self
+                        .reply(now, out)
+                        .map_or(Poll::Pending, |outcome| Poll::Ready(RunEvent::Finished(outcome)));
+                }
                 Phase::Handler(future) => {
                     let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut inner_cx)));
                     match polled {
                         Err(_) => self.panicked(),
                         Ok(Poll::Ready(result)) => self.returned(result, now),
-                        Ok(Poll::Pending) if self.waker.take() => {
+                        Ok(Poll::Pending) if self.shared.flag.take() => {
                             budget -= 1;
                             if budget == 0 {
                                 if drive == Drive::Alone {
@@ -236,9 +253,11 @@ impl<'a> Run<'a> {
                     let polled = catch_unwind(AssertUnwindSafe(|| step.as_mut().poll(&mut inner_cx)));
                     match polled {
                         Err(_) => self.panicked(),
-                        Ok(Poll::Ready(Err(error))) => self.fail(&error),
+                        Ok(Poll::Ready(Err(error))) => self.conclude(Reply::Fail(error)),
                         Ok(Poll::Ready(Ok(()))) => self.next_commit(),
-                        Ok(Poll::Pending) if drive == Drive::Alone && !self.waker.take() => self.fault(&Fault::Stalled),
+                        Ok(Poll::Pending) if drive == Drive::Alone && !self.shared.flag.take() => {
+                            self.fault(&Fault::Stalled)
+                        }
                         Ok(Poll::Pending) if drive == Drive::Alone => {
                             budget -= 1;
                             if budget == 0 {
@@ -259,7 +278,7 @@ impl<'a> Run<'a> {
             let mut inner = self.shared.lock();
             let step = inner.tape.step(drive, now);
             // Set under the lock under which the tape said so: what another thread asks next is not missed.
-            inner.waiting = matches!(step, Step::Wait(_)).then(|| Waker::from(self.waker.clone()));
+            inner.waiting = matches!(step, Step::Wait(_));
             drop(inner);
             match step {
                 Step::Released(tickets) if tickets.is_empty() => {}
@@ -272,11 +291,11 @@ impl<'a> Run<'a> {
                     return Poll::Pending;
                 }
                 Step::Send(outgoing) => {
-                    self.suspend(&outgoing, now);
+                    self.conclude(Reply::Send(outgoing));
                     return Poll::Ready(());
                 }
                 Step::Missing(data) => {
-                    self.missing(data);
+                    self.conclude(Reply::Missing(data));
                     return Poll::Ready(());
                 }
                 Step::Fault(fault) => {
@@ -292,7 +311,7 @@ impl<'a> Run<'a> {
         let finish = self.shared.lock().tape.finish(now);
         match finish {
             Finish::Return => match result {
-                Err(error) => self.fail(&error),
+                Err(error) => self.conclude(Reply::Fail(error)),
                 Ok(output) => {
                     let mut inner = self.shared.lock();
                     let rest = core::mem::take(&mut inner.commits);
@@ -302,8 +321,8 @@ impl<'a> Run<'a> {
                     self.phase = Phase::Commit { output, rest, step: None };
                 }
             },
-            Finish::Send(outgoing) => self.suspend(&outgoing, now),
-            Finish::Missing(data) => self.missing(data),
+            Finish::Send(outgoing) => self.conclude(Reply::Send(outgoing)),
+            Finish::Missing(data) => self.conclude(Reply::Missing(data)),
             Finish::Fault(fault) => self.fault(&fault),
         }
     }
@@ -315,55 +334,52 @@ impl<'a> Run<'a> {
             return;
         }
         if let Phase::Commit { output, .. } = core::mem::replace(&mut self.phase, Phase::Over) {
-            self.conclude(|exchange, out| Outcome::Complete(exchange.complete_json(&output.json, out)));
+            self.conclude(Reply::Complete(output));
         }
     }
 
-    fn suspend(&mut self, outgoing: &Outgoing, now: Timestamp) {
-        let journal = self.shared.lock().tape.take_journal();
-        self.conclude(|exchange, out| match exchange.suspend(outgoing, journal, now, out) {
-            Ok(exchange) => Outcome::InputRequired(exchange),
-            Err((exchange, error)) => {
-                crate::trace::warn!(exchange = %exchange.id(), error = %error, "a question was not sent");
-                Outcome::Complete(exchange)
-            }
-        });
-    }
-
-    fn missing(&mut self, data: alloc::string::String) {
-        self.conclude(|exchange, out| Outcome::Complete(exchange.missing(data, out)));
-    }
-
-    fn fail(&mut self, error: &RpcError) {
-        self.conclude(|exchange, out| Outcome::Complete(exchange.fail(error, out)));
-    }
-
     fn fault(&mut self, fault: &Fault) {
-        crate::trace::warn!(exchange = %self.exchange(), target = %self.shared.facts.target, fault = %fault, "an attempt failed");
-        self.fail(&fault.error());
+        crate::trace::warn!(exchange = %self.exchange(), target = self.shared.facts.texts.target(), fault = %fault, "an attempt failed");
+        self.conclude(Reply::Fail(fault.error()));
     }
 
     /// A panic's message may hold anything: it goes nowhere (the panic hook has had it).
     fn panicked(&mut self) {
-        crate::trace::warn!(exchange = %self.exchange(), target = %self.shared.facts.target, "a handler panicked");
-        self.fail(&RpcError::internal("Internal error"));
+        crate::trace::warn!(exchange = %self.exchange(), target = self.shared.facts.texts.target(), "a handler panicked");
+        self.conclude(Reply::Fail(RpcError::internal("Internal error")));
     }
 
-    /// Ends the attempt: writes its reply, drops the handler, ends what is still alive of it.
-    fn conclude(&mut self, reply: impl FnOnce(Exchange<'a, Pending>, &mut Vec<u8>) -> Outcome<'a>) {
+    /// Ends the attempt: drops the handler, ends what is still alive of it. Its notifications go out before the reply.
+    fn conclude(&mut self, reply: Reply) {
         // Dropping a handler's future runs foreign code, which may panic once more.
         let phase = core::mem::replace(&mut self.phase, Phase::Over);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
+        self.shared.end();
+        self.phase = Phase::Reply(reply);
+    }
+
+    /// Writes the reply; `None` if that was done before.
+    fn reply(&mut self, now: Timestamp, out: &mut Vec<u8>) -> Option<Outcome<'a>> {
+        let Phase::Reply(reply) = core::mem::replace(&mut self.phase, Phase::Over) else { return None };
+        let mut exchange = self.exchange.take()?;
         let mut inner = self.shared.lock();
+        exchange.set_journal(inner.tape.take_journal());
         let (notes, divergences) = (inner.tape.take_notes(), inner.tape.divergences().to_vec());
         drop(inner);
-        self.shared.end();
-        if let Some(exchange) = self.exchange.take() {
-            exchange.observe_run(&notes, &divergences);
-            let mut out = Vec::new();
-            let outcome = reply(exchange, &mut out);
-            self.finished = Some((outcome, out));
-        }
+        // Foreign code: not under the lock.
+        exchange.observe_run(&notes, &divergences);
+        Some(match reply {
+            Reply::Send(outgoing) => match exchange.suspend(&outgoing, now, out) {
+                Ok(exchange) => Outcome::InputRequired(exchange),
+                Err((exchange, error)) => {
+                    crate::trace::warn!(exchange = %exchange.id(), error = %error, "a question was not sent");
+                    Outcome::Complete(exchange)
+                }
+            },
+            Reply::Complete(output) => Outcome::Complete(exchange.complete_json(&output.json, out)),
+            Reply::Missing(data) => Outcome::Complete(exchange.missing(data, out)),
+            Reply::Fail(error) => Outcome::Complete(exchange.fail(&error, out)),
+        })
     }
 }
 
@@ -381,38 +397,3 @@ impl core::fmt::Debug for Run<'_> {
         f.debug_struct("Run").field("exchange", &self.exchange).finish_non_exhaustive()
     }
 }
-
-/// Remembers that it was woken, and passes it on.
-#[derive(Default)]
-struct FlagWaker {
-    woken: AtomicBool,
-    outer: Mutex<Option<Waker>>,
-}
-
-impl FlagWaker {
-    fn set(&self, waker: &Waker) {
-        let mut outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
-        if outer.as_ref().is_none_or(|known| !known.will_wake(waker)) {
-            *outer = Some(waker.clone());
-        }
-    }
-
-    fn take(&self) -> bool {
-        self.woken.swap(false, Ordering::AcqRel)
-    }
-}
-
-impl Wake for FlagWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(outer) = outer {
-            outer.wake();
-        }
-    }
-}
-

@@ -5,7 +5,9 @@ use core::{future::Future, pin::Pin};
 
 use super::{Ctx, Output, RpcError, Run};
 use crate::{
-    catalog::{Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool},
+    catalog::{
+        Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool,
+    },
     http::ReplyClass,
     jsonrpc::{Json, Notification, RequestId},
     seal::{Principal, Refused, Ticket},
@@ -118,7 +120,11 @@ impl Service {
     /// # Errors
     ///
     /// As for [`Catalog::add_template`].
-    pub fn template<F, R, O, E>(mut self, template: ResourceTemplate, handler: F) -> Result<Self, CatalogError>
+    pub fn template<F, R, O, E>(
+        mut self,
+        template: ResourceTemplate,
+        handler: F,
+    ) -> Result<Self, CatalogError>
     where
         F: Fn(Ctx) -> R + Send + Sync + 'static,
         R: Future<Output = Result<O, E>> + Send + 'static,
@@ -155,7 +161,12 @@ impl Service {
     /// # Errors
     ///
     /// As for [`Sealer::open_ticket`](crate::seal::Sealer::open_ticket).
-    pub fn open_ticket(&self, token: &str, principal: Principal<'_>, now: Timestamp) -> Result<Ticket, Refused> {
+    pub fn open_ticket(
+        &self,
+        token: &str,
+        principal: Principal<'_>,
+        now: Timestamp,
+    ) -> Result<Ticket, Refused> {
         self.server.config().sealer.open_ticket(token, principal, now)
     }
 
@@ -175,8 +186,12 @@ impl Service {
             Incoming::Call(call) => match self.catalog.route(call) {
                 Route::Refused(rejected) => refused(&rejected),
                 Route::Handler { call, handler, parts } => match call.open() {
-                    Received::Pending(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
-                    Received::Retrying(exchange) => Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx))),
+                    Received::Pending(exchange) => {
+                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                    }
+                    Received::Retrying(exchange) => {
+                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                    }
                     Received::Rejected(rejected) => refused(&rejected),
                     Received::Other(_) | Received::Notification(_) => Reception::Accepted,
                 },
@@ -202,7 +217,9 @@ where
 fn refused<'a>(rejected: &Rejected) -> Reception<'a> {
     match rejected.reason() {
         RejectReason::State(refused) => crate::trace::warn!(refused = %refused, "a state was refused"),
-        RejectReason::Journal(fault) => crate::trace::warn!(fault = %fault, "an authentic state cannot be used"),
+        RejectReason::Journal(fault) => {
+            crate::trace::warn!(fault = %fault, "an authentic state cannot be used")
+        }
         RejectReason::NotAdmitted(_)
         | RejectReason::UnaskedResponse
         | RejectReason::Envelope

@@ -1,26 +1,30 @@
 //! What a handler's context, its asks and the driver share.
 
-use alloc::{boxed::Box, collections::{BTreeMap, VecDeque}, string::String, sync::Arc, vec::Vec};
-use core::task::Waker;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
+use core::{
+    sync::atomic::{AtomicBool, Ordering},
+    task::Waker,
+};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Wake,
+};
 
 use super::commit::Commit;
 use crate::{
     entropy::Entropy,
-    jsonrpc::RequestId,
+    jsonrpc::{Json, RequestId},
     seal::ExchangeId,
     server::Server,
-    tape::{AskSpec, Resolution, Tape, Ticket},
+    tape::{Resolution, Tape, Ticket},
     time::Timestamp,
-    wire::{AskingMethod, ClientCapabilities, LogLevel},
+    wire::{AskingMethod, ClientCapabilities, InputRequest, LogLevel},
 };
 
 /// Facts of the request that do not change while it runs.
 pub(super) struct Facts {
     pub(super) method: AskingMethod,
-    pub(super) target: Box<str>,
-    /// JSON text of an object.
-    pub(super) arguments: Box<str>,
+    pub(super) texts: Texts,
     pub(super) parts: Vec<(String, String)>,
     pub(super) capabilities: ClientCapabilities,
     pub(super) principal: Option<Box<[u8]>>,
@@ -31,18 +35,39 @@ pub(super) struct Facts {
     pub(super) tickets: (Server, Arc<Entropy>, Timestamp),
 }
 
+/// The target and, behind it, the arguments.
+pub(super) struct Texts {
+    both: Box<str>,
+    target_bytes: usize,
+}
+
+impl Texts {
+    pub(super) fn new(target: &str, arguments: Json<'_>) -> Self {
+        Self { both: [target, arguments.as_str()].concat().into(), target_bytes: target.len() }
+    }
+
+    pub(super) fn target(&self) -> &str {
+        self.both.get(..self.target_bytes).unwrap_or_default()
+    }
+
+    /// An object.
+    pub(super) fn arguments(&self) -> Json<'_> {
+        Json::trusted(self.both.get(self.target_bytes..).unwrap_or("{}"))
+    }
+}
+
 pub(super) struct Shared {
     pub(super) facts: Facts,
+    pub(super) flag: Flag,
     inner: Mutex<Inner>,
 }
 
 pub(super) struct Inner {
     pub(super) tape: Tape,
-    /// Who waits for which ask.
-    pub(super) wakers: BTreeMap<Ticket, Waker>,
-    /// The run's own waker, while it waits for something else than an answer: what a spawned task asks, or no
-    /// longer asks, may be what it waits for.
-    pub(super) waiting: Option<Waker>,
+    /// Who waits for which ask, by ticket.
+    wakers: Vec<(Ticket, Waker)>,
+    /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
+    pub(super) waiting: bool,
     /// Notifications that wait to be sent, one message each.
     pub(super) outbox: VecDeque<Vec<u8>>,
     /// The last progress sent: it only rises.
@@ -56,10 +81,11 @@ impl Shared {
     pub(super) fn new(facts: Facts, tape: Tape) -> Arc<Self> {
         Arc::new(Self {
             facts,
+            flag: Flag::default(),
             inner: Mutex::new(Inner {
                 tape,
-                wakers: BTreeMap::new(),
-                waiting: None,
+                wakers: Vec::new(),
+                waiting: false,
                 outbox: VecDeque::new(),
                 progress: None,
                 commits: VecDeque::new(),
@@ -81,20 +107,33 @@ impl Shared {
         if resolution.is_some() {
             return resolution;
         }
-        inner.wakers.insert(ticket, waker.clone());
-        let waiting = inner.waiting.take();
+        let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
+        match place {
+            Ok(place) => {
+                if let Some((_, known)) = inner.wakers.get_mut(place) {
+                    known.clone_from(waker);
+                }
+            }
+            Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
+        }
+        let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        self.nudge(waiting);
         None
     }
 
     /// Registers an ask.
-    pub(super) fn register(&self, spec: AskSpec) -> Ticket {
+    pub(super) fn register(
+        &self,
+        key: &str,
+        request: Option<InputRequest<'static>>,
+        solicited: bool,
+    ) -> Ticket {
         let mut inner = self.lock();
-        let ticket = inner.tape.register(spec);
-        let waiting = inner.waiting.take();
+        let ticket = inner.tape.register_as(key, request, solicited);
+        let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        self.nudge(waiting);
         ticket
     }
 
@@ -102,38 +141,101 @@ impl Shared {
     pub(super) fn looked(&self, ticket: Ticket, done: bool) {
         let mut inner = self.lock();
         inner.tape.looked(ticket, done);
-        let waiting = inner.waiting.take();
+        let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
-        waiting.into_iter().for_each(Waker::wake);
+        self.nudge(waiting);
     }
 
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let mut inner = self.lock();
         inner.tape.withdraw(ticket);
-        let waker = inner.wakers.remove(&ticket);
-        let waiting = inner.waiting.take();
+        let waker = inner.take_waker(ticket);
+        let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
         drop(waker);
-        waiting.into_iter().for_each(Waker::wake);
+        self.nudge(waiting);
     }
 
     /// Wakes whoever waits for these asks. Wakers run foreign code: never under the lock.
     pub(super) fn wake(&self, tickets: &[Ticket]) {
-        let mut inner = self.lock();
-        let wakers: Vec<Waker> = tickets.iter().filter_map(|ticket| inner.wakers.remove(ticket)).collect();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        for ticket in tickets {
+            let waker = self.lock().take_waker(*ticket);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Has a run that waited look again.
+    fn nudge(&self, waiting: bool) {
+        if waiting {
+            self.flag.wake();
+        }
     }
 
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
         let tickets = inner.tape.end();
-        let waiting = inner.waiting.take();
+        inner.waiting = false;
         // What was left for a commit that never comes may hold anything of the author's.
         let commits = core::mem::take(&mut inner.commits);
         drop(inner);
-        drop((waiting, commits));
+        drop(commits);
         self.wake(&tickets);
+        self.flag.clear();
+    }
+}
+
+impl Inner {
+    fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
+        let place = self.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
+        Some(self.wakers.remove(place).1)
+    }
+}
+
+/// Remembers that the handler was woken, and passes it on.
+#[derive(Default)]
+pub(super) struct Flag {
+    woken: AtomicBool,
+    outer: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    pub(super) fn set(&self, waker: &Waker) {
+        let mut outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
+        if outer.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            *outer = Some(waker.clone());
+        }
+    }
+
+    /// Forgets whom to wake, who may be gone before the last detached task is.
+    fn clear(&self) {
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(outer);
+    }
+
+    fn wake(&self) {
+        self.woken.store(true, Ordering::Release);
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(outer) = outer {
+            outer.wake();
+        }
+    }
+
+    pub(super) fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// The waker that the handler is polled with. Asks leave it in what it points to; [`Shared::end`] and
+/// [`Shared::withdraw`] take it out again.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.flag.wake();
     }
 }

@@ -68,7 +68,12 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::future::Future;
+use core::{
+    future::Future,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 pub use report::{Asked, Played, Round, ScriptError};
 
@@ -266,7 +271,26 @@ impl Script {
     ///
     /// If the handler is not the same twice, or the script has no answer to a question.
     pub fn try_play(self) -> Result<Played, ScriptError> {
-        play::play(self)
+        let played = pin!(play::play(self, play::Alone));
+        match played.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(played) => played,
+            // Nothing in it waits: a handler that would has ended with an error.
+            Poll::Pending => Err(ScriptError::Unplayable("a handler without a runtime waits".to_string())),
+        }
+    }
+
+    /// Plays it to its end under a runtime, for handlers that await I/O. `sleep` makes the runtime's timers:
+    /// `tokio::time::sleep`, for instance.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_play`](Self::try_play).
+    pub async fn play_under<S, F>(self, sleep: S) -> Result<Played, ScriptError>
+    where
+        S: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        play::play(self, play::Under(sleep)).await
     }
 }
 

@@ -5,7 +5,7 @@
 //! state?   = 0x00 | 0x01 text
 //! rounds   = count(entries) · entry*
 //! entry    = flags u8 (1 silent · 2 checkpoint · 4 swallowed · 8 run) · if run: count(n ≥ 2), else: count(asks) · ask*
-//! ask      = text(key) · kind u8 · fingerprint 16 · verdict
+//! ask      = text(key) · kind u8 · fingerprint 32 · verdict
 //! verdict  = 0 | 1 text | 2 count u8 text | 3 | 4
 //! once     = text(name) · count(nth) · count(segment) · text(value)
 //! value    = text(name) · text(value)
@@ -15,7 +15,7 @@
 //!
 //! A run is a sequence of checkpoint rounds without questions, stored as a count (A10).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{Asked, Journal, Named, Once, Round, SILENT_ROUNDS, Verdict};
 use crate::{digest::Fingerprint, limits::Limits, time::Timestamp, wire::AskKind};
@@ -46,51 +46,58 @@ pub enum CodecFault {
 impl Journal {
     /// Appends the journal's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
-        out.extend_from_slice(&self.started.as_unix_millis().to_be_bytes());
-        out.push(self.divergences);
+        self.write(out);
+    }
+
+    /// How many bytes [`encode`](Self::encode) appends.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        let mut length = Length(0);
+        self.write(&mut length);
+        length.0
+    }
+
+    fn write(&self, out: &mut impl Sink) {
+        out.put(&[VERSION]);
+        out.put(&self.started.as_unix_millis().to_be_bytes());
+        out.put(&[self.divergences]);
         match &self.state {
-            None => out.push(0),
+            None => out.put(&[0]),
             Some(state) => {
-                out.push(1);
+                out.put(&[1]);
                 put_text(out, state);
             }
         }
-        let mut entries: Vec<(&Round, usize)> = Vec::with_capacity(self.rounds.len());
-        for round in &self.rounds {
-            match entries.last_mut() {
-                Some((last, times)) if is_plain_checkpoint(last) && is_plain_checkpoint(round) => *times += 1,
-                _ => entries.push((round, 1)),
-            }
-        }
-        put_count(out, entries.len());
-        for (round, times) in entries {
+        let entries = || self.rounds.chunk_by(|a, b| is_plain_checkpoint(a) && is_plain_checkpoint(b));
+        put_count(out, entries().count());
+        for run in entries() {
+            let Some(round) = run.first() else { continue };
             let flags = if round.silent { SILENT } else { 0 }
                 | if round.checkpoint { CHECKPOINT } else { 0 }
                 | if round.swallowed { SWALLOWED } else { 0 };
-            if times > 1 {
-                out.push(flags | RUN);
-                put_count(out, times);
+            if run.len() > 1 {
+                out.put(&[flags | RUN]);
+                put_count(out, run.len());
                 continue;
             }
-            out.push(flags);
+            out.put(&[flags]);
             put_count(out, round.asks.len());
             for asked in &round.asks {
                 put_text(out, &asked.key);
-                out.push(asked.kind.code());
-                out.extend_from_slice(asked.fingerprint.as_bytes());
+                out.put(&[asked.kind.code()]);
+                out.put(asked.fingerprint.as_bytes());
                 match &asked.verdict {
-                    Verdict::Open => out.push(0),
+                    Verdict::Open => out.put(&[0]),
                     Verdict::Answer(text) => {
-                        out.push(1);
+                        out.put(&[1]);
                         put_text(out, text);
                     }
                     Verdict::Invalid { count, reason } => {
-                        out.extend_from_slice(&[2, *count]);
+                        out.put(&[2, *count]);
                         put_text(out, reason);
                     }
-                    Verdict::Unavailable => out.push(3),
-                    Verdict::NotYet => out.push(4),
+                    Verdict::Unavailable => out.put(&[3]),
+                    Verdict::NotYet => out.put(&[4]),
                 }
             }
         }
@@ -126,15 +133,21 @@ impl Journal {
             1 => Some(input.text()?),
             _ => return Err(CodecFault::Malformed),
         };
-        let mut journal = Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state, divergences };
+        let mut journal =
+            Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state, divergences };
         let (mut asking, mut plain, mut silent) = (0usize, 0usize, 0usize);
         let entries = input.count()?;
+        // One more is likely to follow. Runs are longer than their entries, absurd counts shorter than they say.
+        journal.rounds.reserve(entries.min(limits.rounds as usize) + 1);
         // Each entry takes at least two bytes, so a count that the bytes cannot hold fails before long.
         for _ in 0..entries {
             let flags = input.byte()?;
             if flags & RUN != 0 {
                 let times = input.count()?;
-                if flags != CHECKPOINT | RUN || times < 2 || journal.rounds.last().is_some_and(is_plain_checkpoint) {
+                if flags != CHECKPOINT | RUN
+                    || times < 2
+                    || journal.rounds.last().is_some_and(is_plain_checkpoint)
+                {
                     return Err(CodecFault::Malformed);
                 }
                 plain = plain.saturating_add(times);
@@ -154,7 +167,9 @@ impl Journal {
                 checkpoint: flags & CHECKPOINT != 0,
                 swallowed: flags & SWALLOWED != 0,
             };
-            for _ in 0..input.count()? {
+            let asks = input.count()?;
+            round.asks.reserve_exact(asks.min(limits.asks_sent));
+            for _ in 0..asks {
                 round.asks.push(input.asked()?);
             }
             if is_plain_checkpoint(&round) && journal.rounds.last().is_some_and(is_plain_checkpoint) {
@@ -199,19 +214,39 @@ fn is_plain_checkpoint(round: &Round) -> bool {
     round.checkpoint && round.asks.is_empty() && !round.silent && !round.swallowed
 }
 
-fn put_count(out: &mut Vec<u8>, count: usize) {
+/// Where a journal is written to.
+trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl Sink for Length {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
+fn put_count(out: &mut impl Sink, count: usize) {
     // Everything counted here lies far below 32 bits: a state is at most a few hundred kilobytes.
     let mut rest = u32::try_from(count).unwrap_or(u32::MAX);
     while rest >= 0x80 {
-        out.push(u8::try_from(rest & 0x7f).unwrap_or(0) | 0x80);
+        out.put(&[u8::try_from(rest & 0x7f).unwrap_or(0) | 0x80]);
         rest >>= 7;
     }
-    out.push(u8::try_from(rest).unwrap_or(0));
+    out.put(&[u8::try_from(rest).unwrap_or(0)]);
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+fn put_text(out: &mut impl Sink, text: &str) {
     put_count(out, text.len());
-    out.extend_from_slice(text.as_bytes());
+    out.put(text.as_bytes());
 }
 
 struct Reader<'a> {
@@ -253,9 +288,9 @@ impl<'a> Reader<'a> {
         Err(CodecFault::Malformed)
     }
 
-    fn text(&mut self) -> Result<Box<str>, CodecFault> {
+    fn text<T: From<&'a str>>(&mut self) -> Result<T, CodecFault> {
         let count = self.count()?;
-        core::str::from_utf8(self.take(count)?).map(Box::from).map_err(|_| CodecFault::Malformed)
+        core::str::from_utf8(self.take(count)?).map(T::from).map_err(|_| CodecFault::Malformed)
     }
 
     fn asked(&mut self) -> Result<Asked, CodecFault> {

@@ -82,8 +82,12 @@ impl Divergence {
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            DivergenceKind::OtherQuestions => write!(f, "round {}: the handler asks other questions than before", self.round)?,
-            DivergenceKind::FinishedEarly => write!(f, "round {}: the handler returned before its recorded rounds were over", self.round)?,
+            DivergenceKind::OtherQuestions => {
+                write!(f, "round {}: the handler asks other questions than before", self.round)?
+            }
+            DivergenceKind::FinishedEarly => {
+                write!(f, "round {}: the handler returned before its recorded rounds were over", self.round)?
+            }
         }
         for (sign, keys) in [("-", &self.missing), ("+", &self.added), ("~", &self.changed)] {
             for key in keys {

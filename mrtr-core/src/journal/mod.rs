@@ -13,7 +13,7 @@
 mod codec;
 mod divergence;
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 pub use codec::CodecFault;
 pub use divergence::{AskedBefore, Divergence, DivergenceKind};
@@ -56,7 +56,8 @@ pub(crate) struct Round {
 /// One ask of a round and what became of it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    pub(crate) key: Box<str>,
+    /// Shared with whoever else names the ask: it stands in every round until it is answered.
+    pub(crate) key: Arc<str>,
     pub(crate) kind: AskKind,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) verdict: Verdict,
@@ -68,7 +69,7 @@ pub(crate) enum Verdict {
     /// No usable answer: asked again under its old key.
     Open,
     /// Answered: the text that [`Recorded`] wrote.
-    Answer(Box<str>),
+    Answer(Arc<str>),
     /// Answered with content that does not fit, for the n-th time.
     Invalid { count: u8, reason: Box<str> },
     /// Optional, and the client cannot answer it (A6).
@@ -101,7 +102,14 @@ impl Journal {
     /// The journal of an exchange that begins now.
     #[must_use]
     pub const fn new(started: Timestamp) -> Self {
-        Self { started, rounds: Vec::new(), once: Vec::new(), values: Vec::new(), state: None, divergences: 0 }
+        Self {
+            started,
+            rounds: Vec::new(),
+            once: Vec::new(),
+            values: Vec::new(),
+            state: None,
+            divergences: 0,
+        }
     }
 
     /// When the exchange began, by the clock of the server that began it.
@@ -147,10 +155,11 @@ impl Journal {
 
     /// How often the ask under this key was answered with content that did not fit.
     pub(crate) fn invalid_count(&self, key: &str) -> u8 {
-        let counts = self.rounds.iter().flat_map(|round| &round.asks).filter_map(|asked| match asked.verdict {
-            Verdict::Invalid { count, .. } if &*asked.key == key => Some(count),
-            _ => None,
-        });
+        let counts =
+            self.rounds.iter().flat_map(|round| &round.asks).filter_map(|asked| match asked.verdict {
+                Verdict::Invalid { count, .. } if &*asked.key == key => Some(count),
+                _ => None,
+            });
         counts.max().unwrap_or(0)
     }
 

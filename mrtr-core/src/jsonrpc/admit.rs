@@ -181,8 +181,8 @@ fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refus
 struct Outline<'a> {
     version: Option<Json<'a>>,
     id: Option<Json<'a>>,
-    /// One of them stood twice: then which id is the message's is not known.
-    twice: bool,
+    /// It stood twice: then neither is the message's.
+    two_ids: bool,
     method: Option<Json<'a>>,
     params: Option<Json<'a>>,
     result: Option<Json<'a>>,
@@ -196,14 +196,11 @@ impl<'a> Outline<'a> {
         let mut outline = Self::default();
         let bytes = text.as_bytes();
         let mut at = lex::skip_space(bytes, 0);
-        if bytes.get(at) != Some(&b'{') {
-            return outline;
-        }
-        loop {
-            // From the bracket or the comma to the name.
+        let mut before = b'{';
+        while bytes.get(at) == Some(&before) {
             let name = lex::skip_space(bytes, at + 1);
             if bytes.get(name) != Some(&b'"') {
-                return outline;
+                break;
             }
             let name_end = lex::skip_string(bytes, name);
             let colon = lex::skip_space(bytes, name_end);
@@ -212,26 +209,36 @@ impl<'a> Outline<'a> {
             let name = text.get(name..name_end).unwrap_or("");
             outline.add(name, Json::trusted(text.get(start..end).unwrap_or("")));
             at = lex::skip_space(bytes, end);
+            before = b',';
         }
+        outline
     }
 
+    /// Adds a member, unless JSON-RPC does not know its name, which is a token.
     fn add(&mut self, name: &str, member: Json<'a>) {
+        // The quotes and the longest known name, each character of it escaped; nothing longer is decoded.
+        if name.len() > 2 + 6 * "jsonrpc".len() {
+            return;
+        }
         let place = match text::decode(name).as_deref() {
             Ok("jsonrpc") => &mut self.version,
-            Ok("id") => &mut self.id,
+            Ok("id") => {
+                self.two_ids = self.id.is_some();
+                &mut self.id
+            }
             Ok("method") => &mut self.method,
             Ok("params") => &mut self.params,
             Ok("result") => &mut self.result,
             Ok("error") => &mut self.error,
             Ok(_) | Err(text::LoneSurrogate) => return,
         };
-        self.twice |= place.replace(member).is_some();
+        *place = Some(member);
     }
 
     /// The refusal of this message. A message with a method is a request or a notification, whatever else it
     /// has; one with a result or an error is a response; of anything else a server says what it thinks.
     fn refuse(&self, reason: Refusal) -> Refused {
-        let id = self.id.filter(|_| !self.twice).and_then(RequestId::from_json);
+        let id = self.id.filter(|_| !self.two_ids).and_then(RequestId::from_json);
         let response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let notification =
             self.id.is_none() && self.method.is_some_and(|method| method.kind() == JsonKind::String);

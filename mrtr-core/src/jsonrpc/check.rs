@@ -1,11 +1,9 @@
 //! The bounded pass over JSON text: grammar, depth, number of values, duplicate names (G-38, B-82).
 //!
 //! It never recurses, and what it allocates is proportional to the names of the objects that are open at one
-//! time, never to the length of a string.
+//! time, never to the length of a string. For ordinary messages that is nothing.
 
-use alloc::vec::Vec;
-
-use super::{Json, Refusal, lex, names};
+use super::{Json, Refusal, lex, names, stack::Stack};
 use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
@@ -21,8 +19,11 @@ pub(super) fn check_members<'a>(
     mut member: impl FnMut(&'a str, Json<'a>),
 ) -> Result<Json<'a>, Refusal> {
     let bytes = text.as_bytes();
-    let mut frames: Vec<Frame> = Vec::with_capacity(16);
-    let mut names = Names { text, places: Vec::with_capacity(32) };
+    // The innermost open container, and those around it.
+    let mut inner = Frame::Nothing;
+    let mut outer = Stack::<Frame, 16>::new();
+    let mut depth = 0usize;
+    let mut names = Names { text, places: Stack::new() };
     let mut nodes = 0usize;
     // The name of the member at the top that is being read, and where its value begins.
     let (mut top_name, mut top_value) = (None, 0);
@@ -35,7 +36,7 @@ pub(super) fn check_members<'a>(
         match (expect, byte) {
             (Expect::Name | Expect::NameOrEnd, b'"') => {
                 let (end, plain) = check_string(bytes, at)?;
-                if let Some(Frame::Object(object)) = frames.last_mut() {
+                if let Frame::Object(object) = &mut inner {
                     object.seen.add(bytes, at, end, plain);
                 }
                 names.places.push(at);
@@ -43,7 +44,7 @@ pub(super) fn check_members<'a>(
                 if bytes.get(colon) != Some(&b':') {
                     return Err(Refusal::Syntax { at: colon });
                 }
-                if frames.len() == 1 {
+                if depth == 1 {
                     (top_name, top_value) = (text.get(at..end), lex::skip_space(bytes, colon + 1));
                 }
                 at = colon + 1;
@@ -52,19 +53,21 @@ pub(super) fn check_members<'a>(
             }
             (Expect::NameOrEnd | Expect::CommaOrEnd, b'}')
             | (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => {
-                match (frames.pop(), byte) {
-                    (Some(Frame::Array), b']') => {}
-                    (Some(Frame::Object(object)), b'}') => names.close(object)?,
+                match (inner, byte) {
+                    (Frame::Array, b']') => {}
+                    (Frame::Object(object), b'}') => names.close(object)?,
                     _ => return Err(Refusal::Syntax { at }),
                 }
+                inner = outer.pop().unwrap_or_default();
+                depth -= 1;
                 at += 1;
                 expect = Expect::CommaOrEnd;
             }
             (Expect::CommaOrEnd, b',') => {
-                expect = match frames.last() {
-                    Some(Frame::Object(_)) => Expect::Name,
-                    Some(Frame::Array) => Expect::Value,
-                    None => return Err(Refusal::Syntax { at }),
+                expect = match inner {
+                    Frame::Object(_) => Expect::Name,
+                    Frame::Array => Expect::Value,
+                    Frame::Nothing => return Err(Refusal::Syntax { at }),
                 };
                 at += 1;
                 continue;
@@ -78,17 +81,17 @@ pub(super) fn check_members<'a>(
                 }
                 at = end;
                 if open {
-                    if frames.len() >= limits.depth {
+                    if depth >= limits.depth {
                         return Err(Refusal::TooDeep { limit: limits.depth });
                     }
+                    outer.push(inner);
+                    depth += 1;
                     if byte == b'{' {
-                        frames.push(Frame::Object(Object {
-                            names_from: names.places.len(),
-                            seen: Seen::default(),
-                        }));
+                        inner =
+                            Frame::Object(Object { names_from: names.places.len(), seen: Seen::default() });
                         expect = Expect::NameOrEnd;
                     } else {
-                        frames.push(Frame::Array);
+                        inner = Frame::Array;
                         expect = Expect::ValueOrEnd;
                     }
                     continue;
@@ -99,12 +102,12 @@ pub(super) fn check_members<'a>(
                 return Err(Refusal::Syntax { at });
             }
         }
-        if frames.len() == 1 {
+        if depth == 1 {
             if let Some(name) = top_name.take() {
                 member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
             }
         }
-        if frames.is_empty() {
+        if depth == 0 {
             let rest = lex::skip_space(bytes, at);
             if rest != bytes.len() {
                 return Err(Refusal::Syntax { at: rest });
@@ -129,9 +132,11 @@ enum Expect {
     CommaOrEnd,
 }
 
-/// A container that is still open.
-#[derive(Clone, Copy)]
+/// A container that is still open, or what is around the outermost.
+#[derive(Clone, Copy, Default)]
 enum Frame {
+    #[default]
+    Nothing,
     Array,
     Object(Object),
 }
@@ -179,14 +184,14 @@ impl Seen {
 /// it closes.
 struct Names<'a> {
     text: &'a str,
-    places: Vec<usize>,
+    places: Stack<usize, 32>,
 }
 
 impl Names<'_> {
     /// Closes an object, unless two of its names are the same.
     fn close(&mut self, object: Object) -> Result<(), Refusal> {
         let second = if object.seen.doubt {
-            let own = self.places.get_mut(object.names_from..).unwrap_or_default();
+            let own = self.places.as_mut_slice().get_mut(object.names_from..).unwrap_or_default();
             names::sort(self.text, own, |&at| at)
         } else {
             None

@@ -121,8 +121,8 @@ impl<'a> Json<'a> {
     pub fn get(self, name: &str) -> Option<Self> {
         let mut members = self.members()?;
         loop {
-            let (at, _, value) = members.step()?;
-            if text::is(self.0, at, name) {
+            let (at, plain, value) = members.step()?;
+            if plain.map_or_else(|| text::is(self.0, at, name), |plain| plain == name) {
                 return Some(value);
             }
         }
@@ -161,8 +161,8 @@ impl Members<'_> {
 }
 
 impl<'a> Members<'a> {
-    /// The next member: where its name opens, where it ends, and the value.
-    fn step(&mut self) -> Option<(usize, usize, Json<'a>)> {
+    /// The next member: where its name opens, the name if it stands for itself, and the value.
+    fn step(&mut self) -> Option<(usize, Option<&'a str>, Json<'a>)> {
         let bytes = self.text.as_bytes();
         self.at = lex::skip_space(bytes, self.at);
         if bytes.get(self.at) == Some(&b',') {
@@ -172,11 +172,12 @@ impl<'a> Members<'a> {
         if bytes.get(name) != Some(&b'"') {
             return None;
         }
-        let name_end = lex::skip_string(bytes, name);
+        let (name_end, plain) = lex::skip_string_plain(bytes, name);
         let colon = lex::skip_space(bytes, name_end);
         let start = lex::skip_space(bytes, colon + 1);
         self.at = lex::skip_value(bytes, start);
-        Some((name, name_end, Json(self.text.get(start..self.at)?)))
+        let own = if plain { self.text.get(name + 1..name_end.saturating_sub(1)) } else { None };
+        Some((name, own, Json(self.text.get(start..self.at)?)))
     }
 }
 
@@ -185,8 +186,12 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (name, name_end, value) = self.step()?;
-            match text::decode(self.text.get(name..name_end)?) {
+            let (at, plain, value) = self.step()?;
+            if let Some(name) = plain {
+                return Some((Cow::Borrowed(name), value));
+            }
+            let name_end = lex::skip_string(self.text.as_bytes(), at);
+            match text::decode(self.text.get(at..name_end)?) {
                 Ok(name) => return Some((name, value)),
                 Err(text::LoneSurrogate) => self.nameless += 1,
             }

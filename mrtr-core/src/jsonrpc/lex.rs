@@ -52,6 +52,13 @@ pub(crate) fn skip_string(text: &[u8], at: usize) -> usize {
     skip_rest(text, at + 1)
 }
 
+/// The same, and whether the string has no escapes.
+#[inline]
+pub(crate) fn skip_string_plain(text: &[u8], at: usize) -> (usize, bool) {
+    let end = skip_plain(text, at + 1);
+    if text.get(end) == Some(&b'"') { (end + 1, true) } else { (skip_rest(text, end), false) }
+}
+
 /// End of the string that `at` is inside of, at a boundary of characters and escapes.
 #[inline]
 pub(crate) fn skip_rest(text: &[u8], mut at: usize) -> usize {

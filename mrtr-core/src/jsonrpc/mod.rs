@@ -7,6 +7,7 @@
 //! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
 //! | `text` | what string tokens say |
 //! | `names` | sorting the names of an object |
+//! | `stack` | a stack that small values need no allocation for |
 //! | `json` | [`Json`], a slice of text known to be one JSON value, read lazily |
 //! | `id` | [`RequestId`] |
 //! | `message` | [`Message`] and its three kinds |
@@ -19,6 +20,7 @@ mod json;
 pub(crate) mod lex;
 mod message;
 pub(crate) mod names;
+pub(crate) mod stack;
 pub(crate) mod text;
 pub(crate) mod write;
 

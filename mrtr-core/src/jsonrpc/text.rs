@@ -23,7 +23,7 @@ fn rest(text: &str, from: usize) -> &str {
 /// Decodes a string token, quotes included. Borrowed when it has no escapes.
 pub(crate) fn decode(token: &str) -> Result<Cow<'_, str>, LoneSurrogate> {
     let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
-    if !inside.contains('\\') {
+    if lex::skip_plain(inside.as_bytes(), 0) == inside.len() {
         return Ok(Cow::Borrowed(inside));
     }
     let mut out = String::with_capacity(inside.len());
@@ -84,10 +84,10 @@ fn unescape(escape: &str) -> (u32, &str) {
         'f' => 0x0c,
         'u' => {
             let Some((unit, rest)) = hex4(chars.as_str()) else { return ('u'.into(), chars.as_str()) };
-            if (0xd800..0xdc00).contains(&unit) {
-                if let Some((low @ 0xdc00..=0xdfff, rest)) = rest.strip_prefix("\\u").and_then(hex4) {
-                    return (0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00), rest);
-                }
+            if (0xd800..0xdc00).contains(&unit)
+                && let Some((low @ 0xdc00..=0xdfff, rest)) = rest.strip_prefix("\\u").and_then(hex4)
+            {
+                return (0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00), rest);
             }
             return (unit, rest);
         }
@@ -210,7 +210,7 @@ mod tests {
                     '\\' => match chars.next().unwrap() {
                         'n' => 10,
                         'u' => {
-                            let digits: alloc::string::String = chars.by_ref().take(4).collect();
+                            let digits: String = chars.by_ref().take(4).collect();
                             u16::from_str_radix(&digits, 16).unwrap()
                         }
                         other => u16::try_from(u32::from(other)).unwrap(),
@@ -247,8 +247,7 @@ mod tests {
     #[test]
     fn decodes_what_is_text_and_nothing_else() {
         for token in TOKENS {
-            let expected: Option<alloc::string::String> =
-                reference(token).into_iter().map(char::from_u32).collect();
+            let expected: Option<String> = reference(token).into_iter().map(char::from_u32).collect();
             assert_eq!(decode(token).ok().as_deref(), expected.as_deref(), "{token}");
         }
     }

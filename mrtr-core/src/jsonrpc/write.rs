@@ -2,38 +2,36 @@
 
 use alloc::vec::Vec;
 
-use super::RequestId;
+use super::{RequestId, lex};
 use crate::error::RpcError;
 
 /// Appends a string with the escapes JSON demands and no others.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    let bytes = text.as_bytes();
     out.push(b'"');
     let mut from = 0;
-    let bytes = text.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
+    loop {
+        let end = lex::skip_plain(bytes, from);
+        out.extend_from_slice(bytes.get(from..end).unwrap_or_default());
+        let Some(&byte) = bytes.get(end) else { break };
+        from = end + 1;
         let short = match byte {
-            b'"' => b'"',
-            b'\\' => b'\\',
+            b'"' | b'\\' => byte,
             b'\n' => b'n',
             b'\r' => b'r',
             b'\t' => b't',
             8 => b'b',
             12 => b'f',
-            0..=0x1f => 0,
-            _ => continue,
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX.get(usize::from(byte >> 4)).copied().unwrap_or(b'0'));
+                out.push(HEX.get(usize::from(byte & 15)).copied().unwrap_or(b'0'));
+                continue;
+            }
         };
-        out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
-        from = at + 1;
-        if short == 0 {
-            out.extend_from_slice(b"\\u00");
-            out.push(HEX.get(usize::from(byte >> 4)).copied().unwrap_or(b'0'));
-            out.push(HEX.get(usize::from(byte & 15)).copied().unwrap_or(b'0'));
-        } else {
-            out.extend_from_slice(&[b'\\', short]);
-        }
+        out.extend_from_slice(&[b'\\', short]);
     }
-    out.extend_from_slice(bytes.get(from..).unwrap_or_default());
     out.push(b'"');
 }
 
@@ -93,4 +91,62 @@ pub(crate) fn notification(out: &mut Vec<u8>, method: &str, params: &str) {
     out.extend_from_slice(b",\"params\":");
     one_line(out, params);
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use super::*;
+    use crate::error::ErrorCode;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn strings_have_the_escapes_that_json_demands() {
+        let every: String = (0..0x800).filter_map(char::from_u32).collect();
+        // Escapes at every distance from the start, because runs are found in words.
+        for from in every.char_indices().map(|(at, _)| at).take(300) {
+            let text = &every[from..];
+            assert_eq!(written(|out| string(out, text)), serde_json::to_string(text).unwrap());
+        }
+        assert_eq!(written(|out| string(out, "")), "\"\"");
+        assert_eq!(written(|out| string(out, "\u{7f}\u{2028}😀/")), "\"\u{7f}\u{2028}😀/\"");
+    }
+
+    #[test]
+    fn integers_are_written_to_the_digit() {
+        for number in [0, 1, -1, i64::MAX, i64::MIN] {
+            assert_eq!(written(|out| integer(out, number)), alloc::format!("{number}"));
+        }
+    }
+
+    /// R-003: an error without an id has no such member. R-182, R-183: every message is one line.
+    #[test]
+    fn r_182_messages_are_one_line() {
+        let mut fault = RpcError::new(ErrorCode::INVALID_PARAMS, "a\nb");
+        assert_eq!(
+            written(|out| error(out, None, &fault)),
+            r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"a\nb"}}"#
+        );
+        fault.data = Some("{\r\n  \"x\": [\n1\n]\n}".into());
+        assert_eq!(
+            written(|out| error(out, Some(&RequestId::from("i")), &fault)),
+            r#"{"jsonrpc":"2.0","id":"i","error":{"code":-32602,"message":"a\nb","data":{  "x": [1]}}}"#
+        );
+        assert_eq!(
+            written(|out| notification(out, "n\"", "{\n}")),
+            r#"{"jsonrpc":"2.0","method":"n\"","params":{}}"#
+        );
+        let result = |out: &mut Vec<u8>| {
+            result_head(out, &RequestId::from(7));
+            out.extend_from_slice(b"{}}");
+        };
+        assert_eq!(written(result), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+    }
 }

@@ -1,6 +1,6 @@
 //! The sealed bytes: version ‖ suite ‖ key id ‖ nonce ‖ body ‖ tag. States, tickets and blobs share them.
 
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, vec::Vec};
 use core::ops::Range;
 
 use super::{
@@ -28,10 +28,16 @@ pub(super) struct Head {
 impl Head {
     pub(super) const BYTES: usize = 30;
 
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.version, self.suite]);
-        out.extend_from_slice(self.key.as_bytes());
-        out.extend_from_slice(&self.nonce);
+    /// Domain ‖ head.
+    fn bytes(&self) -> [u8; DOMAIN.len() + Self::BYTES] {
+        let mut bytes = [0; DOMAIN.len() + Self::BYTES];
+        let mut rest = bytes.as_mut_slice();
+        for part in [DOMAIN, &[self.version, self.suite], self.key.as_bytes(), &self.nonce] {
+            let Some((place, after)) = rest.split_at_mut_checked(part.len()) else { break };
+            place.copy_from_slice(part);
+            rest = after;
+        }
+        bytes
     }
 
     /// `None` if `bytes` is shorter than a head.
@@ -41,18 +47,11 @@ impl Head {
         let (nonce, _) = rest.split_first_chunk()?;
         Some(Self { version: *version, suite: *suite, key: KeyId(*key), nonce: *nonce })
     }
+}
 
-    /// Domain ‖ head ‖ extra; what `extra` holds must be readable in one way only.
-    fn authenticated(&self, extra: &[&[u8]]) -> Vec<u8> {
-        let extra_bytes: usize = extra.iter().map(|part| part.len()).sum();
-        let mut aad = Vec::with_capacity(DOMAIN.len() + Self::BYTES + extra_bytes);
-        aad.extend_from_slice(DOMAIN);
-        self.write(&mut aad);
-        for part in extra {
-            aad.extend_from_slice(part);
-        }
-        aad
-    }
+/// What is authenticated beside the body: domain ‖ head ‖ extra. What `extra` holds must be readable in one way only.
+fn authenticated<'h>(head: &'h [u8], extra: &[&[u8]]) -> Cow<'h, [u8]> {
+    if extra.is_empty() { Cow::Borrowed(head) } else { Cow::Owned([&[head], extra].concat().concat()) }
 }
 
 /// The size of what [`seal`] makes of a body of `body` bytes.
@@ -71,11 +70,12 @@ pub(super) fn seal(
 ) -> Result<Vec<u8>, TooLong> {
     let keys = &ring.minting;
     let head = Head { version: VERSION, suite: ring.suite.id, key: keys.id, nonce };
+    let head = head.bytes();
     let mut sealed = Vec::with_capacity(sealed_len(ring, body_bytes));
-    head.write(&mut sealed);
+    sealed.extend_from_slice(head.get(DOMAIN.len()..).unwrap_or_default());
     body(keys, &mut sealed);
     debug_assert_eq!(sealed.len(), Head::BYTES + body_bytes);
-    keys.cipher(purpose).seal(&nonce, &head.authenticated(extra), &mut sealed, Head::BYTES)?;
+    keys.cipher(purpose).seal(&nonce, &authenticated(&head, extra), &mut sealed, Head::BYTES)?;
     Ok(sealed)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn open<'r>(
     let (body, tag) = body_and_tag.split_at_mut_checked(body_bytes).ok_or(malformed)?;
     let keys = ring.find(head.key).ok_or(Refused::new(Verdict::UnknownKey, Some(head.key)))?;
     keys.cipher(purpose)
-        .open(&head.nonce, &head.authenticated(extra), body, tag)
+        .open(&head.nonce, &authenticated(&head.bytes(), extra), body, tag)
         .map_err(|_| Refused::new(Verdict::Unauthentic, Some(head.key)))?;
     Ok(Opening { keys, nonce: head.nonce, body: Head::BYTES..Head::BYTES + body_bytes })
 }

@@ -130,6 +130,7 @@ pub use key::{KeyId, KeyTooShort, Secret};
 pub use ring::{KeyRing, RingError};
 pub use ticket::Ticket;
 pub use token::Opened;
+pub(crate) use token::Sealed;
 pub use verdict::{Refused, SealError, Verdict};
 
 /// Seals and opens states under one suite, for one audience. Immutable, shared between threads, cheap to clone.

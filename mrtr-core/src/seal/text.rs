@@ -21,6 +21,15 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// Appends the text of `bytes`.
+pub(super) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    let from = out.len();
+    out.resize(from + text_len(bytes.len()), 0);
+    // The place is as long as the text.
+    let written = URL_SAFE_NO_PAD.encode_slice(bytes, out.get_mut(from..).unwrap_or_default());
+    debug_assert_eq!(written, Ok(out.len() - from));
+}
+
 /// Decodes a token of at most `limit` characters; the length is looked at before anything else (B-27).
 ///
 /// Refused are padding, white space, the other alphabet and a last character with unused bits set (B-19).
@@ -70,6 +79,9 @@ mod tests {
         for bytes in 0..300 {
             let text = encode(&vec![7; bytes]);
             assert_eq!(text.len(), text_len(bytes));
+            let mut appended = vec![b'x'];
+            append(&vec![7; bytes], &mut appended);
+            assert_eq!(appended, alloc::format!("x{text}").into_bytes());
             assert_eq!(decode(&text, text.len()).map(|decoded| decoded.len()), Ok(bytes));
             assert_eq!(decode(&text, text.len().wrapping_sub(1)).is_ok(), bytes == 0, "{bytes}");
         }

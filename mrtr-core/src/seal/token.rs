@@ -35,8 +35,24 @@ impl Sealer {
         now: Timestamp,
         entropy: &Entropy,
     ) -> Result<String, SealError> {
+        let write = |body: &mut Vec<u8>| body.extend_from_slice(payload);
+        self.seal_with(claims, payload.len(), write, binding, now, entropy)
+            .map(|sealed| text::encode(&sealed.0))
+    }
+
+    /// [`seal`](Self::seal) for a payload of `payload_bytes` bytes that `payload` appends, so that it never lies
+    /// anywhere but where it is sealed.
+    pub(crate) fn seal_with(
+        &self,
+        claims: &NewClaims,
+        payload_bytes: usize,
+        payload: impl FnOnce(&mut Vec<u8>),
+        binding: &Binding<'_>,
+        now: Timestamp,
+        entropy: &Entropy,
+    ) -> Result<Sealed, SealError> {
         let claims = Claims::at(claims, claims.ttl.unwrap_or(self.ttl), now, self.caps)?;
-        let body_bytes = FIXED + payload.len();
+        let body_bytes = FIXED + payload_bytes;
         let size = text::text_len(envelope::sealed_len(&self.ring, body_bytes));
         if size > self.max_token {
             return Err(SealError::TooLarge { size, limit: self.max_token });
@@ -45,9 +61,9 @@ impl Sealer {
         let sealed = envelope::seal(&self.ring, Purpose::State, &[], nonce, body_bytes, |keys, body| {
             claims.write(body);
             Bound::new(keys, &nonce, &self.audience, binding).write(body);
-            body.extend_from_slice(payload);
+            payload(body);
         });
-        Ok(text::encode(&sealed.map_err(|_| SealError::TooLongForCipher)?))
+        sealed.map(Sealed).map_err(|_| SealError::TooLongForCipher)
     }
 
     /// Until when a state with these claims, sealed now, is good: the earlier of `now` + TTL and the deadline.
@@ -88,6 +104,21 @@ impl Sealer {
         }
         let payload = keep(bytes, &opening, FIXED);
         Ok(Opened { claims, payload, key, by_retired_key: key != self.ring.minting.id, expired })
+    }
+}
+
+/// A sealed state that is not text yet.
+pub(crate) struct Sealed(Vec<u8>);
+
+impl Sealed {
+    /// Characters of the token.
+    pub(crate) fn text_len(&self) -> usize {
+        text::text_len(self.0.len())
+    }
+
+    /// Appends the token. No character of it needs an escape in JSON.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        text::append(&self.0, out);
     }
 }
 

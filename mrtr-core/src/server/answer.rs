@@ -1,10 +1,9 @@
 //! Return-style servers: the answer to an ask as it is now, with the protection that handlers have.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, sync::Arc};
 
 use super::{Exchange, Open};
 use crate::{
-    digest::Fingerprint,
     journal::{Asked, Verdict},
     jsonrpc::Json,
     tape::{Answers, replay::judge},
@@ -30,14 +29,14 @@ pub enum Given<T> {
 }
 
 /// An answer's text as a journal keeps it.
-pub(super) fn recorded_text(answer: &Answer<'_>) -> Option<Box<str>> {
-    Some(match answer {
+pub(super) fn recorded_text(answer: &Answer<'_>) -> Arc<str> {
+    match answer {
         Answer::Form { action: Action::Accept, content } => alloc::format!("a{}", content.as_str()).into(),
         Answer::Url(Action::Accept) => "a".into(),
         Answer::Form { action: Action::Decline, .. } | Answer::Url(Action::Decline) => "d".into(),
         Answer::Form { action: Action::Cancel, .. } | Answer::Url(Action::Cancel) => "c".into(),
         Answer::Sampling(value) | Answer::Roots(value) => value.as_str().into(),
-    })
+    }
 }
 
 impl<S: Open> Exchange<'_, S> {
@@ -64,13 +63,13 @@ impl<S: Open> Exchange<'_, S> {
 
     /// [`answer`](Self::answer); a `solicited` one is never taken from a request without a state (A7).
     pub(super) fn answer_to(&self, key: &str, ask: &InputRequest<'_>, solicited: bool) -> Given<String> {
-        let Ok(fingerprint) = Fingerprint::new(self.inner.exchange.as_bytes(), ask.kind(), ask.params()) else {
+        let Ok(fingerprint) = ask.fingerprint() else {
             return Given::Missing;
         };
         let same = |asked: &&Asked| asked.kind == ask.kind() && asked.fingerprint == fingerprint;
         let find = |list: &[(Box<str>, Box<str>)]| {
             let (_, text) = list.iter().find(|(found, _)| &**found == key)?;
-            recorded_text(&read_answer(ask.kind(), Json::trusted(text)).ok()?)
+            read_answer(ask.kind(), Json::trusted(text)).ok().map(|answer| recorded_text(&answer))
         };
         let mut known = false;
         for (index, round) in self.inner.journal.rounds.iter().enumerate().rev() {
@@ -97,9 +96,7 @@ impl<S: Open> Exchange<'_, S> {
             return if open.any(|asked| same(&asked)) { Given::Missing } else { Given::Changed };
         }
         match &self.inner.answers {
-            Answers::Early(list) if !solicited => {
-                find(list).map_or(Given::Missing, |text| given(ask, &text))
-            }
+            Answers::Early(list) if !solicited => find(list).map_or(Given::Missing, |text| given(ask, &text)),
             Answers::None | Answers::LastRound(_) | Answers::Early(_) => Given::Missing,
         }
     }
@@ -107,12 +104,10 @@ impl<S: Open> Exchange<'_, S> {
 
 fn given(ask: &InputRequest<'_>, text: &str) -> Given<String> {
     match (text.strip_prefix('a'), text) {
-        (Some(content), _) => match ask.requested_schema() {
-            Some(schema) if !content.is_empty() => match judge(schema, Json::trusted(content)) {
-                Ok(cleaned) => Given::Given(cleaned),
-                Err(reason) => Given::Invalid(reason),
-            },
-            _ => Given::Given(content.into()),
+        (Some(""), _) => Given::Given(String::new()),
+        (Some(content), _) => match judge(ask, Json::trusted(content), "") {
+            Ok(cleaned) => Given::Given(cleaned),
+            Err(reason) => Given::Invalid(reason),
         },
         (None, "d") => Given::Declined,
         (None, "c") => Given::Cancelled,

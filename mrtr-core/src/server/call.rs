@@ -2,17 +2,13 @@
 
 use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
 
-use super::{
-    Received, Rejected, RoundEnv, Server,
-    read::CallParams,
-    reject::RejectReason,
-};
+use super::{Received, Rejected, RoundEnv, Server, read::CallParams, reject::RejectReason};
 use crate::{
     audit::Event,
     entropy::Entropy,
     error::RpcError,
     http::{Headers, ReplyClass},
-    journal::{Asked, Journal, Verdict},
+    journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
     seal::{Binding, ExchangeId, Principal},
     tape::{Answers, Tape, TapeSetup, owned_answers},
@@ -69,6 +65,7 @@ pub(super) struct Inner<'a> {
     /// Shared with the handler's context, which seals tickets.
     pub(super) entropy: Arc<Entropy>,
     pub(super) received: Timestamp,
+    /// Zeros until the exchange is opened: then it is new, or the state's.
     pub(super) exchange: ExchangeId,
     pub(super) deadline: Timestamp,
     pub(super) journal: Journal,
@@ -98,7 +95,6 @@ impl<'a> Call<'a> {
         params: CallParams<'a>,
         env: RoundEnv<'a>,
     ) -> Self {
-        let exchange = ExchangeId::from_entropy(&env.entropy);
         let deadline = env.now.saturating_add(server.config().limits.exchange);
         let second_hand = params.state.is_some() || params.responses.is_some();
         Self(Box::new(Inner {
@@ -111,7 +107,7 @@ impl<'a> Call<'a> {
             headers: env.headers,
             entropy: Arc::new(env.entropy),
             received: env.now,
-            exchange,
+            exchange: ExchangeId::from_bytes([0; 16]),
             deadline,
             journal: Journal::new(env.now),
             answers: Answers::None,
@@ -164,7 +160,9 @@ impl<'a> Call<'a> {
     pub fn open(mut self) -> Received<'a> {
         let inner = &mut *self.0;
         let limits = &inner.server.config().limits;
-        if let Some((key, _)) = responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes) {
+        if let Some((key, _)) =
+            responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes)
+        {
             let limit = limits.answer_bytes;
             let message = alloc::format!(
                 "Invalid params: inputResponses[{:?}] is over the limit of {limit} bytes (Limits::answer_bytes)",
@@ -172,7 +170,12 @@ impl<'a> Call<'a> {
             );
             return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
         }
-        let Some(token) = inner.params.state.clone() else {
+        let Some(token) = &inner.params.state else {
+            // One expansion for the exchange's id, one for the nonce of the state that is likely to follow.
+            if let Some(entropy) = Arc::get_mut(&mut inner.entropy) {
+                entropy.prepare();
+            }
+            inner.exchange = ExchangeId::from_entropy(&inner.entropy);
             if let Some(given) = inner.params.responses
                 && !inner.server.config().require_state
             {
@@ -181,10 +184,12 @@ impl<'a> Call<'a> {
             return Received::Pending(Exchange { inner: self.0, state: Pending });
         };
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
-        let opened = match inner.server.config().sealer.open(&token, &binding, inner.received) {
+        let opened = match inner.server.config().sealer.open(token, &binding, inner.received) {
             Ok(opened) => opened,
             Err(refused) => {
-                inner.server.observe(&Event::Refused { exchange: refused.exchange, verdict: refused.verdict });
+                inner
+                    .server
+                    .observe(&Event::Refused { exchange: refused.exchange, verdict: refused.verdict });
                 return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::State(refused)));
             }
         };
@@ -286,7 +291,11 @@ impl<'a, S: Open> Exchange<'a, S> {
 
     /// What a handler's run made of the answers it met, for the observer.
     #[cfg(feature = "std")]
-    pub(crate) fn observe_run(&self, notes: &[crate::tape::Note], divergences: &[crate::journal::Divergence]) {
+    pub(crate) fn observe_run(
+        &self,
+        notes: &[crate::tape::Note],
+        divergences: &[crate::journal::Divergence],
+    ) {
         self.inner.observe_run(notes, divergences);
     }
 
@@ -300,16 +309,22 @@ impl<'a, S: Open> Exchange<'a, S> {
         self.inner.principal
     }
 
-    /// The tape that replays this exchange. Hand its journal back to [`suspend`](Self::suspend).
+    /// The tape that replays this exchange. It has the journal until it is handed [back](Self::set_journal).
     pub(crate) fn tape(&mut self) -> Tape {
         let config = self.inner.server.config();
-        let mut setup = TapeSetup::new(self.inner.exchange, self.inner.journal.clone(), self.inner.deadline);
+        let emptied = Journal::new(self.inner.journal.started());
+        let journal = core::mem::replace(&mut self.inner.journal, emptied);
+        let mut setup = TapeSetup::new(self.inner.exchange, journal, self.inner.deadline);
         setup.answers = core::mem::take(&mut self.inner.answers);
         setup.capabilities = self.inner.meta.capabilities;
         setup.policy = config.tape.clone();
         setup.limits = config.limits.clone();
         setup.noting = config.observer.is_some();
         Tape::new(setup)
+    }
+
+    pub(crate) fn set_journal(&mut self, journal: Journal) {
+        self.inner.journal = journal;
     }
 }
 
@@ -321,15 +336,11 @@ impl Inner<'_> {
         let Answers::LastRound(answers) = &self.answers else { return };
         let Some(round) = self.journal.rounds.last_mut() else { return };
         for (key, text) in answers {
-            let Some(asked) = round.asks.iter_mut().find(|asked| asked.key == *key) else { continue };
-            if let Some(recorded) = recorded(asked, Json::trusted(text)) {
-                asked.verdict = Verdict::Answer(recorded);
+            let Some(asked) = round.asks.iter_mut().find(|asked| *asked.key == **key) else { continue };
+            if let Ok(answer) = read_answer(asked.kind, Json::trusted(text)) {
+                asked.verdict = Verdict::Answer(super::answer::recorded_text(&answer));
             }
         }
         self.answers = Answers::None;
     }
-}
-
-fn recorded(asked: &Asked, answer: Json<'_>) -> Option<Box<str>> {
-    super::answer::recorded_text(&read_answer(asked.kind, answer).ok()?)
 }

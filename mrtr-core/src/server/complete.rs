@@ -19,7 +19,11 @@ impl<'a, S: Open> Exchange<'a, S> {
     /// `resultType` and the server's `_meta` are put in; a `resource/read` result without
     /// caching hints gets `ttlMs: 0, cacheScope: "private"`, and always does if the request carried answers
     /// or a state (R-201, R-202, G-40).
-    pub fn complete<R: serde::Serialize + ?Sized>(self, result: &R, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+    pub fn complete<R: serde::Serialize + ?Sized>(
+        self,
+        result: &R,
+        out: &mut Vec<u8>,
+    ) -> Exchange<'a, Complete> {
         match serde_json::to_string(result) {
             Ok(text) => self.complete_json(&text, out),
             Err(_) => self.fail(&RpcError::internal("Internal error"), out),
@@ -49,7 +53,12 @@ impl<'a, S: Open> Exchange<'a, S> {
         self.fail_as(error, ReplyClass::HandlerError, out)
     }
 
-    pub(crate) fn fail_as(self, error: &RpcError, class: ReplyClass, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+    pub(crate) fn fail_as(
+        self,
+        error: &RpcError,
+        class: ReplyClass,
+        out: &mut Vec<u8>,
+    ) -> Exchange<'a, Complete> {
         self.inner.observe_end(Some(error.code));
         crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }

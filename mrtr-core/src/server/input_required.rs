@@ -1,13 +1,12 @@
 //! `InputRequired`: the request was answered with questions, a state, or both.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::{Complete, Exchange, Open, Retrying, reply};
 use crate::{
-    digest::Fingerprint,
     error::{ErrorCode, RpcError},
     http::ReplyClass,
-    journal::{Asked, Journal, Round, Verdict},
+    journal::{Asked, Round, Verdict},
     seal::{Binding, NewClaims, SealError},
     tape::{Fault, Outgoing, OutgoingAsk},
     time::Timestamp,
@@ -20,7 +19,6 @@ use crate::{
 pub struct InputRequired {
     /// Until when the state is good.
     pub expires: Timestamp,
-    keys: Vec<Box<str>>,
 }
 
 /// The asks of a return-style server's round, in their order on the wire (G-36).
@@ -99,8 +97,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         self.inner.journal.state = Some(text.into());
-        let journal = core::mem::replace(&mut self.inner.journal, Journal::new(now));
-        match self.suspend(&outgoing, journal, now, out) {
+        match self.suspend(&outgoing, now, out) {
             Ok(exchange) => Ok(exchange),
             Err((_, error)) => Err(RequireError::Seal(error)),
         }
@@ -121,13 +118,11 @@ impl<'a, S: Open> Exchange<'a, S> {
     pub(crate) fn suspend(
         self,
         outgoing: &Outgoing,
-        journal: Journal,
         now: Timestamp,
         out: &mut Vec<u8>,
     ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, SealError)> {
         let inner = &*self.inner;
-        let mut payload = zeroize::Zeroizing::new(Vec::with_capacity(256));
-        journal.encode(&mut payload);
+        let journal = &inner.journal;
         let state_only = journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty()).count();
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let claims = NewClaims {
@@ -140,34 +135,46 @@ impl<'a, S: Open> Exchange<'a, S> {
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
         let sealer = &inner.server.config().sealer;
         let expires = sealer.expiry(&claims, now);
-        let token = match sealer.seal(&claims, &payload, &binding, now, &inner.entropy) {
-            Ok(token) => token,
+        let payload = |body: &mut Vec<u8>| journal.encode(body);
+        let sealed = sealer.seal_with(&claims, journal.encoded_len(), payload, &binding, now, &inner.entropy);
+        let state = match sealed {
+            Ok(state) => state,
             Err(error) => {
                 let reply = RpcError::internal(alloc::format!("Internal error: {error}"));
                 return Err((self.fail(&reply, out), error));
             }
         };
-        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &token);
+        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &state);
         inner.observe_asks(outgoing, claims.round);
-        let keys = outgoing.asks.iter().map(|ask| ask.key.clone()).collect();
-        let mut inner = self.inner;
-        inner.journal = journal;
-        Ok(Exchange { inner, state: InputRequired { expires, keys } })
+        Ok(Exchange { inner: self.inner, state: InputRequired { expires } })
     }
 }
 
 impl super::call::Inner<'_> {
     /// Records a return-style round, checking every bound.
-    fn open_round(&mut self, asks: Vec<(String, InputRequest<'static>)>, now: Timestamp) -> Result<Outgoing, Fault> {
+    fn open_round(
+        &mut self,
+        asks: Vec<(String, InputRequest<'static>)>,
+        now: Timestamp,
+    ) -> Result<Outgoing, Fault> {
         let limits = &self.server.config().limits;
         if asks.len() > limits.asks_sent {
-            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+            return Err(Fault::Limit {
+                what: "asks in a round",
+                field: "asks_sent",
+                limit: limits.asks_sent,
+            });
         }
         if now >= self.deadline {
             return Err(Fault::Deadline);
         }
         let empty = asks.is_empty();
-        let same = self.journal.rounds.iter().filter(|round| !round.silent && round.asks.is_empty() == empty).count();
+        let same = self
+            .journal
+            .rounds
+            .iter()
+            .filter(|round| !round.silent && round.asks.is_empty() == empty)
+            .count();
         let (limit, what, field) = if empty {
             (limits.state_only_rounds, "state-only rounds", "state_only_rounds")
         } else {
@@ -183,10 +190,14 @@ impl super::call::Inner<'_> {
             if !crate::tape::key_is_valid(&key) {
                 return Err(Fault::BadKey(key.chars().take(80).collect()));
             }
-            let fingerprint = Fingerprint::new(self.exchange.as_bytes(), request.kind(), request.params())
-                .map_err(|_| Fault::BadAsk(key.clone()))?;
-            let key: Box<str> = key.into();
-            round.asks.push(Asked { key: key.clone(), kind: request.kind(), fingerprint, verdict: Verdict::Open });
+            let fingerprint = request.fingerprint().map_err(|_| Fault::BadAsk(key.clone()))?;
+            let key: Arc<str> = key.into();
+            round.asks.push(Asked {
+                key: key.clone(),
+                kind: request.kind(),
+                fingerprint,
+                verdict: Verdict::Open,
+            });
             outgoing.asks.push(OutgoingAsk { key, request, invalid: None });
         }
         self.journal.rounds.push(round);
@@ -197,7 +208,8 @@ impl super::call::Inner<'_> {
 impl Exchange<'_, InputRequired> {
     /// The keys that were asked.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.state.keys.iter().map(|key| &**key)
+        let round = self.inner.journal.rounds.last();
+        round.map_or(&[][..], |round| &round.asks).iter().map(|asked| &*asked.key)
     }
 
     /// Until when the state is good.

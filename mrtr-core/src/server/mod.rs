@@ -145,7 +145,8 @@ impl Server {
     pub fn new(mut config: Config) -> Self {
         let limits = &config.limits;
         let rounds = limits.rounds.saturating_add(limits.state_only_rounds);
-        config.sealer = config.sealer.max_token(limits.state_minted).max_rounds(rounds, limits.state_only_rounds);
+        config.sealer =
+            config.sealer.max_token(limits.state_minted).max_rounds(rounds, limits.state_only_rounds);
         Self(Arc::new(config))
     }
 

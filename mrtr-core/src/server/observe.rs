@@ -53,7 +53,7 @@ impl Inner<'_> {
         let Some(last) = self.journal.last_sent() else { return };
         let round = u32::try_from(self.journal.rounds_sent()).unwrap_or(u32::MAX);
         for (key, text) in answers {
-            let Some(asked) = last.asks.iter().find(|asked| asked.key == *key) else { continue };
+            let Some(asked) = last.asks.iter().find(|asked| *asked.key == **key) else { continue };
             let said = match read_answer(asked.kind, Json::trusted(text)) {
                 Ok(Answer::Form { action, .. } | Answer::Url(action)) => match action {
                     Action::Accept => Said::Accept,

@@ -11,7 +11,9 @@ impl Exchange<'_, Pending> {
     #[must_use]
     pub fn raw_response(&self, key: &str) -> Option<Json<'_>> {
         match &self.inner.answers {
-            Answers::Early(list) => list.iter().find(|(found, _)| &**found == key).map(|(_, text)| Json::trusted(text)),
+            Answers::Early(list) => {
+                list.iter().find(|(found, _)| &**found == key).map(|(_, text)| Json::trusted(text))
+            }
             Answers::None | Answers::LastRound(_) => None,
         }
     }

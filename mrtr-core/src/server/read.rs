@@ -44,13 +44,24 @@ impl Server {
     #[must_use]
     pub fn read<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Incoming<'a> {
         match jsonrpc::admit(input, &self.config().limits) {
-            Ok(Message::Request(request)) => match self.check(&request, &env) {
-                Ok(meta) => self.sort(request, meta, env),
-                Err((error, class)) => Incoming::Rejected(Rejected::new(Some(request.id), error, class, RejectReason::Envelope)),
-            },
+            Ok(Message::Request(request)) => {
+                let params = Params::of(&request);
+                match self.check(&request, &params, &env) {
+                    Ok(meta) => self.sort(request, meta, &params, env),
+                    Err((error, class)) => Incoming::Rejected(Rejected::new(
+                        Some(request.id),
+                        error,
+                        class,
+                        RejectReason::Envelope,
+                    )),
+                }
+            }
             Ok(Message::Notification(notification)) => Incoming::Notification(notification),
             Ok(Message::Response(_)) => Incoming::Rejected(Rejected::silent(
-                RpcError::new(ErrorCode::INVALID_REQUEST, "Invalid request: no request of this server is open"),
+                RpcError::new(
+                    ErrorCode::INVALID_REQUEST,
+                    "Invalid request: no request of this server is open",
+                ),
                 ReplyClass::InvalidRequest,
                 RejectReason::UnaskedResponse,
             )),
@@ -66,16 +77,27 @@ impl Server {
         }
     }
 
-    fn check<'a>(&self, request: &Request<'a>, env: &RoundEnv<'_>) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
+    fn check<'a>(
+        &self,
+        request: &Request<'a>,
+        params: &Params<'a>,
+        env: &RoundEnv<'_>,
+    ) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
         let mismatch = |fault: http::HeaderMismatch| (fault.error(), ReplyClass::HeaderMismatch);
         // A peer of an older era opens like this; it learns what is served instead of what is missing.
-        if request.method == "initialize" && request.param("_meta").and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none() {
+        if request.method == "initialize"
+            && params.meta.and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none()
+        {
             let requested = request.param("protocolVersion").and_then(Json::as_string);
-            return Err((self.unsupported(requested.as_deref().unwrap_or("")), ReplyClass::UnsupportedVersion));
+            return Err((
+                self.unsupported(requested.as_deref().unwrap_or("")),
+                ReplyClass::UnsupportedVersion,
+            ));
         }
         let version = env.headers.map(http::check_version_present).transpose().map_err(mismatch)?;
-        let meta = RequestMeta::from_request(request)
-            .map_err(|fault| (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid))?;
+        let meta = RequestMeta::from_json(params.meta).map_err(|fault| {
+            (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid)
+        })?;
         version.map_or(Ok(()), |version| http::check_version_matches(version, &meta)).map_err(mismatch)?;
         let served = Version::from_name(&meta.protocol_version);
         if !served.is_some_and(|version| self.config().versions.contains(&version)) {
@@ -93,15 +115,22 @@ impl Server {
         let shown: String = requested.chars().take(64).collect();
         jsonrpc::write::string(&mut requested_json, &shown);
         let requested_json = String::from_utf8(requested_json).unwrap_or_default();
-        let data = alloc::format!("{{\"supported\":{},\"requested\":{requested_json}}}", self.version_names());
+        let data =
+            alloc::format!("{{\"supported\":{},\"requested\":{requested_json}}}", self.version_names());
         RpcError::new(ErrorCode::UNSUPPORTED_VERSION, "Unsupported protocol version").with_raw_data(data)
     }
 
-    fn sort<'a>(&self, request: Request<'a>, meta: RequestMeta<'a>, env: RoundEnv<'a>) -> Incoming<'a> {
+    fn sort<'a>(
+        &self,
+        request: Request<'a>,
+        meta: RequestMeta<'a>,
+        params: &Params<'a>,
+        env: RoundEnv<'a>,
+    ) -> Incoming<'a> {
         let Some(method) = AskingMethod::from_name(&request.method) else {
             return Incoming::Other(Plain { request, meta });
         };
-        match CallParams::read(method, &request) {
+        match CallParams::read(method, params) {
             Ok(params) => Incoming::Call(Call::new(self.clone(), request, meta, method, params, env)),
             Err(message) => Incoming::Rejected(Rejected::new(
                 Some(request.id),
@@ -110,6 +139,36 @@ impl Server {
                 RejectReason::Params,
             )),
         }
+    }
+}
+
+/// The parameters that are looked at before a handler, found in one pass.
+#[derive(Default)]
+struct Params<'a> {
+    meta: Option<Json<'a>>,
+    name: Option<Json<'a>>,
+    uri: Option<Json<'a>>,
+    arguments: Option<Json<'a>>,
+    responses: Option<Json<'a>>,
+    state: Option<Json<'a>>,
+}
+
+impl<'a> Params<'a> {
+    fn of(request: &Request<'a>) -> Self {
+        let mut found = Self::default();
+        for (name, value) in request.params.and_then(Json::members).into_iter().flatten() {
+            let place = match &*name {
+                "_meta" => &mut found.meta,
+                "name" => &mut found.name,
+                "uri" => &mut found.uri,
+                "arguments" => &mut found.arguments,
+                "inputResponses" => &mut found.responses,
+                "requestState" => &mut found.state,
+                _ => continue,
+            };
+            *place = Some(value);
+        }
+        found
     }
 }
 
@@ -124,19 +183,15 @@ pub(super) struct CallParams<'a> {
 }
 
 impl<'a> CallParams<'a> {
-    fn read(method: AskingMethod, request: &Request<'a>) -> Result<Self, String> {
-        let (mut target, mut arguments, mut responses, mut state) = (None, None, None, None);
-        for (name, value) in request.params.and_then(Json::members).into_iter().flatten() {
-            match &*name {
-                "arguments" => arguments = Some(value),
-                "inputResponses" => responses = Some(value),
-                "requestState" => state = Some(value),
-                name if name == method.target_param() => target = Some(value),
-                _ => {}
-            }
-        }
+    fn read(method: AskingMethod, params: &Params<'a>) -> Result<Self, String> {
+        let &Params { name, uri, arguments, responses, state, .. } = params;
+        let target = match method {
+            AskingMethod::ToolsCall | AskingMethod::PromptsGet => name,
+            AskingMethod::ResourcesRead => uri,
+        };
         let wrong = |path: &str, what: &str| alloc::format!("Invalid params: {path} is not {what}");
-        let target = target.and_then(Json::as_string).ok_or_else(|| wrong(method.target_param(), "a string"))?;
+        let target =
+            target.and_then(Json::as_string).ok_or_else(|| wrong(method.target_param(), "a string"))?;
         if arguments.is_some_and(|value| !value.is_object()) {
             return Err(wrong("arguments", "an object"));
         }

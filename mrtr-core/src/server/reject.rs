@@ -57,7 +57,12 @@ impl Rejected {
     }
 
     pub(crate) fn state(id: RequestId, reason: RejectReason) -> Self {
-        Self::new(Some(id), RpcError::invalid_params(seal::Refused::WIRE_MESSAGE), ReplyClass::HandlerError, reason)
+        Self::new(
+            Some(id),
+            RpcError::invalid_params(seal::Refused::WIRE_MESSAGE),
+            ReplyClass::HandlerError,
+            reason,
+        )
     }
 
     /// Why, for the log.

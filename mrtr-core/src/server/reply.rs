@@ -4,12 +4,16 @@ use alloc::vec::Vec;
 
 use crate::{
     jsonrpc::{Json, RequestId, write},
+    seal::Sealed,
     tape::Outgoing,
     wire::{Implementation, key},
 };
 
 /// Our own member of an interim result's `_meta` (R-041): why the last answers to these keys did not fit.
 pub(crate) const INVALID: &str = "dev.mrtr/invalid";
+
+/// About what a reply takes beside what it carries, if id and names are short: its buffer is made once.
+const FRAME: usize = 256;
 
 /// What becomes of caching hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +27,14 @@ pub(crate) enum Hints {
 }
 
 /// Appends a whole `complete` response: the members of `result` with ours put in.
-pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementation, result: Json<'_>, hints: Hints) {
+pub(crate) fn write_result(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    info: &Implementation,
+    result: Json<'_>,
+    hints: Hints,
+) {
+    out.reserve(FRAME + result.as_str().len());
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"complete\"");
     let (mut meta, mut ttl, mut scope) = (None, false, false);
@@ -54,7 +65,9 @@ pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementat
     }
     out.extend_from_slice(b",\"_meta\":{");
     server_info(out, info);
-    for (name, value) in meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != key::SERVER_INFO) {
+    for (name, value) in
+        meta.and_then(Json::members).into_iter().flatten().filter(|(name, _)| name != key::SERVER_INFO)
+    {
         out.push(b',');
         write::string(out, &name);
         out.push(b':');
@@ -64,7 +77,15 @@ pub(crate) fn write_result(out: &mut Vec<u8>, id: &RequestId, info: &Implementat
 }
 
 /// Appends a whole `input_required` response. No caching hints (R-065); never an empty map (G-02).
-pub(crate) fn write_interim(out: &mut Vec<u8>, id: &RequestId, info: &Implementation, asks: &Outgoing, state: &str) {
+pub(crate) fn write_interim(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    info: &Implementation,
+    asks: &Outgoing,
+    state: &Sealed,
+) {
+    let asked = asks.asks.iter().map(|ask| ask.size()).sum::<usize>();
+    out.reserve(FRAME + asked + state.text_len());
     write::result_head(out, id);
     out.extend_from_slice(b"{\"resultType\":\"input_required\"");
     if !asks.asks.is_empty() {
@@ -79,9 +100,9 @@ pub(crate) fn write_interim(out: &mut Vec<u8>, id: &RequestId, info: &Implementa
         }
         out.push(b'}');
     }
-    out.extend_from_slice(b",\"requestState\":");
-    write::string(out, state);
-    out.extend_from_slice(b",\"_meta\":{");
+    out.extend_from_slice(b",\"requestState\":\"");
+    state.write(out);
+    out.extend_from_slice(b"\",\"_meta\":{");
     server_info(out, info);
     let mut invalid = asks.asks.iter().filter_map(|ask| Some((&ask.key, ask.invalid.as_deref()?))).peekable();
     if invalid.peek().is_some() {

@@ -9,7 +9,9 @@ use crate::{error::RpcError, wire::AnswerFault};
 #[non_exhaustive]
 pub enum Fault {
     /// The handler waits for something that is not an ask, and no runtime is there to bring it (A2).
-    #[error("the handler awaits something that is not an ask: run it under a runtime, or wrap it in `once_async`")]
+    #[error(
+        "the handler awaits something that is not an ask: run it under a runtime, or wrap it in `once_async`"
+    )]
     Stalled,
     /// The handler kept waking itself without getting anywhere.
     #[error("the handler wakes itself without end")]
@@ -82,7 +84,9 @@ impl Fault {
     pub fn error(&self) -> RpcError {
         match self {
             Self::BadAnswer { .. } => RpcError::invalid_params(alloc::format!("Invalid params: {self}")),
-            Self::Limit { .. } | Self::Deadline => RpcError::internal(alloc::format!("Internal error: {self}")),
+            Self::Limit { .. } | Self::Deadline => {
+                RpcError::internal(alloc::format!("Internal error: {self}"))
+            }
             Self::UnstableQuestion(_) => {
                 RpcError::internal("Internal error: this question changes from run to run")
             }

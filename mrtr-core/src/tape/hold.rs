@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use super::{Drive, Fault, Step, Tape, Ticket};
 use crate::{
-    journal::{Asked, Round, Verdict},
+    journal::{Round, Verdict},
     time::Timestamp,
     wire::AskKind,
 };
@@ -38,7 +38,7 @@ impl Tape {
     /// This url ask wants more than consent: what is behind the url must be done (R-137, A10). A fault of the
     /// handler for any other kind.
     pub fn wait_for_errand(&mut self, ticket: Ticket) {
-        let Some(slot) = self.slots.get_mut(&ticket.0) else { return };
+        let Some(slot) = self.slots.get_mut(ticket.0) else { return };
         match &slot.asked {
             Some(asked) if asked.kind == AskKind::Url => slot.waits = true,
             asked => {
@@ -51,19 +51,24 @@ impl Tape {
     /// Whether to look now whether the errand is done: true once for each time it is to be looked at. Then tell
     /// with [`looked`](Self::looked).
     pub fn look(&mut self, ticket: Ticket) -> bool {
-        let slot = self.slots.get_mut(&ticket.0).filter(|slot| slot.errand == Errand::Due);
+        let slot = self.slots.get_mut(ticket.0).filter(|slot| slot.errand == Errand::Due);
         slot.map(|slot| slot.errand = Errand::Looking).is_some()
     }
 
     /// What looking brought. The next [`step`](Self::step) acts on it.
     pub fn looked(&mut self, ticket: Ticket, done: bool) {
-        if let Some(slot) = self.slots.get_mut(&ticket.0).filter(|slot| slot.errand == Errand::Looking) {
+        if let Some(slot) = self.slots.get_mut(ticket.0).filter(|slot| slot.errand == Errand::Looking) {
             slot.errand = if done { Errand::Done } else { Errand::NotDone };
         }
     }
 
-    /// Somebody said yes to this ask just now: whether that is not yet its answer.
-    pub(super) fn begin_errand(&mut self, asked: &Asked) -> bool {
+    /// What was just said to an ask of the last round: whether that is consent, and the ask waits for more.
+    pub(super) fn begin_errand(&mut self, index: usize, position: usize, said: &Verdict) -> bool {
+        let asked = self.journal.rounds.get(index).and_then(|round| round.asks.get(position));
+        let (Some(asked), Verdict::Answer(said)) = (asked, said) else { return false };
+        if asked.kind != AskKind::Url || &**said != "a" {
+            return false;
+        }
         let mut slots = self.slots.values_mut().filter(|slot| slot.waits && slot.is_open());
         let slot = slots.find(|slot| slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
         slot.map(|slot| slot.errand = Errand::Due).is_some()

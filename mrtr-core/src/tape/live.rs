@@ -49,8 +49,9 @@ impl Tape {
     }
 
     fn push_silent(&mut self, round: Round) {
-        let settled = round.asks.iter().filter(|asked| asked.verdict != Verdict::Open);
-        settled.for_each(|asked| notes::note(&mut self.notes, &self.journal, asked));
+        if let Some(notes) = &mut self.notes {
+            round.asks.iter().for_each(|asked| notes::note(notes, &self.journal, asked));
+        }
         self.journal.rounds.push(round);
     }
 
@@ -66,10 +67,9 @@ impl Tape {
         let capabilities = self.capabilities;
         let refused = |need: Option<Requirement>| need.is_some_and(|need| !capabilities.allow(need));
         let open = || self.slots.values().filter(|slot| slot.is_open());
-        let required: Vec<Requirement> =
-            open().filter(|slot| !slot.optional).filter_map(super::slot::Slot::requirement).collect();
-        if required.iter().any(|need| !capabilities.allow(*need)) {
-            return Gate::Missing(capabilities.missing(required));
+        let required = || open().filter(|slot| !slot.optional).filter_map(super::slot::Slot::requirement);
+        if required().any(|need| !capabilities.allow(need)) {
+            return Gate::Missing(capabilities.missing(required()));
         }
         if !open().any(|slot| refused(slot.requirement())) {
             return Gate::Open;
@@ -94,7 +94,7 @@ impl Tape {
         let mut used = false;
         for slot in self.slots.values().filter(|slot| slot.is_open()) {
             let Some(mut asked) = slot.asked.clone() else { continue };
-            let answer = answers.iter().find(|(key, _)| *key == asked.key).filter(|_| !slot.solicited);
+            let answer = answers.iter().find(|(key, _)| **key == *asked.key).filter(|_| !slot.solicited);
             if let Some((_, text)) = answer {
                 asked.verdict = self
                     .verdict(&asked, slot.request.as_ref(), Json::trusted(text))
@@ -117,45 +117,52 @@ impl Tape {
         let asks = self.open_asks();
         let limits = &self.limits;
         if asks.len() > limits.asks_sent {
-            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit: limits.asks_sent });
+            return Err(Fault::Limit {
+                what: "asks in a round",
+                field: "asks_sent",
+                limit: limits.asks_sent,
+            });
         }
         if now >= self.deadline {
             return Err(Fault::Deadline);
         }
         self.check_forms()?;
         let sent = self.journal.rounds.iter().filter(|round| !round.silent);
-        let (asking, state_only): (Vec<&Round>, Vec<&Round>) = sent.partition(|round| !round.asks.is_empty());
-        let (count, limit, what, field) = if asks.is_empty() {
-            (state_only.len(), limits.state_only_rounds, "state-only rounds", "state_only_rounds")
+        let alike = sent.filter(|round| round.asks.is_empty() == asks.is_empty()).count();
+        let (limit, what, field) = if asks.is_empty() {
+            (limits.state_only_rounds, "state-only rounds", "state_only_rounds")
         } else {
-            (asking.len(), limits.rounds, "rounds", "rounds")
+            (limits.rounds, "rounds", "rounds")
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        if count >= limit {
+        if alike >= limit {
             return Err(Fault::Limit { what, field, limit });
         }
-        let outgoing = self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| {
-            let (asked, request) = (slot.asked.as_ref()?, slot.request.as_ref()?);
-            Some(OutgoingAsk {
-                key: asked.key.clone(),
-                request: request.clone(),
-                invalid: self.last_reason(asked),
-            })
-        });
-        let outgoing = Outgoing { asks: outgoing.collect() };
+        let mut outgoing = Vec::with_capacity(asks.len());
+        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+            let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
+            let (key, request, invalid) = (asked.key.clone(), request.clone(), self.last_reason(asked));
+            outgoing.push(OutgoingAsk { key, request, invalid });
+        }
+        let outgoing = Outgoing { asks: outgoing };
         let checkpoint = self.checkpoint_open();
         self.journal.rounds.push(Round { asks, silent: false, checkpoint, swallowed });
         Ok(outgoing)
     }
 
-    /// A form outside the language of forms could only be refused by the client (R-123, G-16).
+    /// A form outside the language of forms could only be refused by the client (R-123, G-16). One that was built
+    /// here never is.
     fn check_forms(&self) -> Result<(), Fault> {
         for slot in self.slots.values().filter(|slot| slot.is_open()) {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
-            if let Some(schema) = request.requested_schema()
+            if request.built().is_none()
+                && let Some(schema) = request.requested_schema()
                 && let Err(fault) = crate::form::Schema::read(schema)
             {
-                return Err(Fault::BadForm { key: String::from(&*asked.key), problem: alloc::format!("{fault}") });
+                return Err(Fault::BadForm {
+                    key: String::from(&*asked.key),
+                    problem: alloc::format!("{fault}"),
+                });
             }
         }
         Ok(())
@@ -176,7 +183,7 @@ impl Tape {
     pub(super) fn fresh_step(&mut self, now: Timestamp) -> Finish {
         let segment = self.segment;
         // What an earlier segment left open is withdrawn by finishing (A9 c).
-        self.slots.retain(|_, slot| !slot.is_open() || (slot.segment == segment && slot.polled));
+        self.slots.retain(|slot| !slot.is_open() || (slot.segment == segment && slot.polled));
         loop {
             if !self.slots.values().any(super::slot::Slot::blocks) {
                 return Finish::Return;
@@ -198,14 +205,19 @@ impl Tape {
 
     /// A round was sent over the handler's return (A9 b): did this run take one of its answers?
     pub(super) fn unheeded_mark(&self) -> Option<Fault> {
-        self.journal.rounds.iter().enumerate().filter(|(_, round)| round.swallowed).find_map(|(index, round)| {
-            let taken = self.slots.values().any(|slot| {
-                slot.taken
-                    && slot.resolved_by.is_some_and(|by| by >= index)
-                    && slot.asked.as_ref().is_some_and(|asked| round.asks.iter().any(|own| own.same_question(asked)))
-            });
-            let keys = || round.asks.iter().map(|asked| String::from(&*asked.key)).collect();
-            (!taken).then(|| Fault::Swallowed(keys()))
-        })
+        self.journal.rounds.iter().enumerate().filter(|(_, round)| round.swallowed).find_map(
+            |(index, round)| {
+                let taken = self.slots.values().any(|slot| {
+                    slot.taken
+                        && slot.resolved_by.is_some_and(|by| by >= index)
+                        && slot
+                            .asked
+                            .as_ref()
+                            .is_some_and(|asked| round.asks.iter().any(|own| own.same_question(asked)))
+                });
+                let keys = || round.asks.iter().map(|asked| String::from(&*asked.key)).collect();
+                (!taken).then(|| Fault::Swallowed(keys()))
+            },
+        )
     }
 }

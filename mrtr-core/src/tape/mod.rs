@@ -26,26 +26,26 @@ mod once;
 pub(crate) mod replay;
 mod slot;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
+pub use notes::Note;
 #[cfg(feature = "std")]
 pub(crate) use once::OnceValues;
 pub(crate) use once::TICKETS;
-pub use notes::Note;
-pub(crate) use slot::key_is_valid;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
+pub(crate) use slot::{key_is_valid, never_early};
 
 use crate::{
-    jsonrpc::Json,
     journal::{Divergence, Journal},
+    jsonrpc::Json,
     limits::Limits,
     seal::ExchangeId,
     time::Timestamp,
     wire::{ClientCapabilities, InputRequest},
 };
-use slot::Slot;
+use slot::{Slot, Slots, Uses};
 
 /// What to do when a run leaves the recorded path (A8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,9 +177,8 @@ pub struct Tape {
     journal: Journal,
     /// Rounds released so far: the index of the segment that runs now.
     segment: usize,
-    /// How often each key of the author's has been used in this run (A1).
-    uses: BTreeMap<Box<str>, u32>,
-    slots: BTreeMap<u32, Slot>,
+    uses: Uses,
+    slots: Slots,
     next_ticket: u32,
     answers: Answers,
     capabilities: ClientCapabilities,
@@ -201,7 +200,7 @@ pub struct Tape {
     misuse: Option<Fault>,
     diverged: Vec<Divergence>,
     /// Under `Fail`: what was open when the run left its path, for a report that shows it.
-    left_with: Vec<(Box<str>, InputRequest<'static>)>,
+    left_with: Vec<(Arc<str>, InputRequest<'static>)>,
 }
 
 /// What a tape is made of.
@@ -247,12 +246,14 @@ impl Tape {
     /// A tape at its beginning.
     #[must_use]
     pub fn new(setup: TapeSetup) -> Self {
+        // What was asked before is about to be asked again, and one ask more.
+        let asks = setup.journal.rounds.iter().map(|round| round.asks.len()).sum::<usize>() + 1;
         Self {
             exchange: setup.exchange,
             journal: setup.journal,
             segment: 0,
-            uses: BTreeMap::new(),
-            slots: BTreeMap::new(),
+            uses: Uses::with_capacity(asks),
+            slots: Slots::with_capacity(asks),
             next_ticket: 0,
             answers: setup.answers,
             capabilities: setup.capabilities,

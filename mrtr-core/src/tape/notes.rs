@@ -1,6 +1,6 @@
 //! Notes of what became of asks, for those who keep count: keys and outcomes, no content.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 use super::Tape;
 use crate::{
@@ -16,7 +16,7 @@ pub struct Note {
     /// The round that asked, from 1; the rounds sent so far for what was settled without one.
     pub round: u32,
     /// Its key on the wire.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// Its kind.
     pub kind: AskKind,
     /// What was said.
@@ -31,8 +31,8 @@ impl Tape {
 }
 
 /// Notes what became of an ask.
-pub(super) fn note(notes: &mut Option<Vec<Note>>, journal: &Journal, asked: &Asked) {
-    let (Some(notes), Some(said)) = (notes, said(asked)) else { return };
+pub(super) fn note(notes: &mut Vec<Note>, journal: &Journal, asked: &Asked) {
+    let Some(said) = said(asked) else { return };
     let round = u32::try_from(journal.rounds_sent()).unwrap_or(u32::MAX);
     notes.push(Note { round, key: asked.key.clone(), kind: asked.kind, said });
 }

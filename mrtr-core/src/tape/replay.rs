@@ -2,13 +2,16 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, TICKETS, Tape, Ticket, hold::Errand, notes};
+use super::{
+    AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, TICKETS, Tape, Ticket, hold::Errand,
+    notes,
+};
 use crate::{
-    form::{self, Schema},
+    form::Schema,
     journal::{Asked, Divergence, DivergenceKind, Round, Verdict},
     jsonrpc::Json,
     time::Timestamp,
-    wire::{Action, Answer, AnswerFault, AskKind, InputRequest, read_answer},
+    wire::{Action, Answer, AnswerFault, InputRequest, read_answer},
 };
 
 /// The third divergence of an exchange ends it (A8).
@@ -17,14 +20,14 @@ const DIVERGENCES: u8 = 3;
 impl Tape {
     /// The handler is blocked where a recorded round may end (A3).
     pub(super) fn replay_step(&mut self, drive: Drive, now: Timestamp) -> Step {
-        let open = self.open_asks();
         let checkpoint = self.checkpoint_open();
         let Some(round) = self.journal.rounds.get(self.segment) else { return Step::Wait(None) };
+        let open = || self.open();
         let recorded = |asked: &Asked| round.asks.iter().find(|found| found.key == asked.key);
-        let changed = open.iter().any(|asked| recorded(asked).is_some_and(|found| !found.same_question(asked)));
+        let changed = open().any(|asked| recorded(asked).is_some_and(|found| !found.same_question(asked)));
         let short = round.checkpoint && !checkpoint
-            || round.asks.iter().any(|asked| !open.iter().any(|found| found.key == asked.key));
-        let extra = checkpoint && !round.checkpoint || open.iter().any(|asked| recorded(asked).is_none());
+            || round.asks.iter().any(|asked| !open().any(|found| found.key == asked.key));
+        let extra = checkpoint && !round.checkpoint || open().any(|asked| recorded(asked).is_none());
         if !changed && !short && (!extra || drive == Drive::Runtime) {
             self.short_since = None;
             return Step::Released(self.release());
@@ -37,15 +40,22 @@ impl Tape {
             }
         }
         self.short_since = None;
-        match self.leave_path(open, checkpoint) {
+        match self.leave_path(self.open_asks(), checkpoint) {
             Ok(()) => Step::Released(self.release()),
             Err(fault) => Step::Fault(fault),
         }
     }
 
-    /// The asks that are open now, as a journal would record them, in the order of registration.
+    /// The asks that are open now, in the order of registration.
+    fn open(&self) -> impl Iterator<Item = &Asked> {
+        self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| slot.asked.as_ref())
+    }
+
+    /// The same as a journal records them.
     pub(super) fn open_asks(&self) -> Vec<Asked> {
-        self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| slot.asked.clone()).collect()
+        let mut asks = Vec::with_capacity(self.open().count());
+        asks.extend(self.open().cloned());
+        asks
     }
 
     pub(super) fn checkpoint_open(&self) -> bool {
@@ -94,32 +104,39 @@ impl Tape {
     /// Gives the answers of the request in hand their verdicts (A5): only keys of the round, only asks that
     /// have none yet, content judged by the form that the handler has just registered under that key.
     fn record(&mut self, index: usize, answers: &[(Box<str>, Box<str>)]) {
-        let Some(round) = self.journal.rounds.get(index) else { return };
-        let mut verdicts = Vec::new();
-        for (position, asked) in round.asks.iter().enumerate().filter(|(_, asked)| asked.verdict.stays_open()) {
-            let Some((_, text)) = answers.iter().find(|(key, _)| *key == asked.key) else { continue };
-            let request = self.request_of(asked);
+        let asks = self.journal.rounds.get(index).map_or(0, |round| round.asks.len());
+        for position in 0..asks {
             // Structure was checked when the request came in; what does not fit here is no answer.
-            if let Ok(verdict) = self.verdict(asked, request, Json::trusted(text)) {
-                verdicts.push((position, verdict));
-            }
-        }
-        for (position, verdict) in verdicts {
-            let asked = self.journal.rounds.get(index).and_then(|round| round.asks.get(position)).cloned();
-            let Some(mut asked) = asked else { continue };
-            let consent = asked.kind == AskKind::Url && verdict == Verdict::Answer("a".into());
+            let Some(verdict) = self.verdict_at(index, position, answers) else { continue };
             // Consent is not completion: an ask that waits for that is not answered by it (A10).
-            asked.verdict = if consent && self.begin_errand(&asked) { Verdict::NotYet } else { verdict };
-            notes::note(&mut self.notes, &self.journal, &asked);
-            if let Some(place) = self.journal.rounds.get_mut(index).and_then(|round| round.asks.get_mut(position)) {
-                *place = asked;
+            let verdict =
+                if self.begin_errand(index, position, &verdict) { Verdict::NotYet } else { verdict };
+            if let Some(round) = self.journal.rounds.get_mut(index)
+                && let Some(asked) = round.asks.get_mut(position)
+            {
+                asked.verdict = verdict;
+            }
+            if let Some(notes) = &mut self.notes
+                && let Some(asked) = self.journal.rounds.get(index).and_then(|round| round.asks.get(position))
+            {
+                notes::note(notes, &self.journal, asked);
             }
         }
     }
 
+    fn verdict_at(&self, index: usize, position: usize, answers: &[(Box<str>, Box<str>)]) -> Option<Verdict> {
+        let asked = self.journal.rounds.get(index)?.asks.get(position)?;
+        if !asked.verdict.stays_open() {
+            return None;
+        }
+        let (_, text) = answers.iter().find(|(key, _)| **key == *asked.key)?;
+        self.verdict(asked, self.request_of(asked), Json::trusted(text)).ok()
+    }
+
     fn request_of(&self, asked: &Asked) -> Option<&InputRequest<'static>> {
         let mut slots = self.slots.values();
-        let slot = slots.find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
+        let slot = slots
+            .find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
         slot.and_then(|slot| slot.request.as_ref())
     }
 
@@ -132,10 +149,9 @@ impl Tape {
     ) -> Result<Verdict, AnswerFault> {
         let text = match read_answer(asked.kind, answer)? {
             Answer::Form { action: Action::Accept, content } => {
-                let schema = request.and_then(InputRequest::requested_schema);
-                match schema.map(|schema| judge(schema, content)) {
+                match request.map(|request| judge(request, content, "a")) {
                     None => alloc::format!("a{}", content.as_str()),
-                    Some(Ok(cleaned)) => alloc::format!("a{cleaned}"),
+                    Some(Ok(text)) => text,
                     Some(Err(reason)) => {
                         let count = self.journal.invalid_count(&asked.key).saturating_add(1);
                         return Ok(Verdict::Invalid { count, reason: reason.into() });
@@ -162,7 +178,8 @@ impl Tape {
         // and if it is this one they still answer only what was really asked.
         match &mut self.answers {
             Answers::LastRound(answers) if last => {
-                answers.retain(|(key, _)| open.iter().any(|asked| asked.key == *key && kept(asked).is_some()));
+                answers
+                    .retain(|(key, _)| open.iter().any(|asked| *asked.key == **key && kept(asked).is_some()));
             }
             Answers::LastRound(_) => self.answers = Answers::None,
             Answers::None | Answers::Early(_) => {}
@@ -200,7 +217,8 @@ impl Tape {
         crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
         let outcome = if self.policy.divergence == OnDivergence::Fail {
             let open = self.slots.values().filter(|slot| slot.is_open());
-            let left = open.filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
+            let left =
+                open.filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
             self.left_with = left.collect();
             Err(Fault::Diverged(alloc::format!("{report}")))
         } else if self.journal.divergences >= DIVERGENCES {
@@ -234,9 +252,23 @@ impl Tape {
 }
 
 /// Judges the content of an accepted form by the form that was shown (R-132, G-20): the members the form knows,
-/// or a sentence for the person.
-pub(crate) fn judge(schema: Json<'_>, content: Json<'_>) -> Result<String, String> {
-    // Forms that cannot be read are not sent, so an answer to one is nothing to judge.
-    let Ok(schema) = Schema::read(schema) else { return Ok(content.as_str().into()) };
-    schema.validate(content).map(form::Cleaned::into_string).map_err(|invalid| alloc::format!("{invalid}"))
+/// or a sentence for the person. `before` is what the text begins with.
+pub(crate) fn judge(request: &InputRequest<'_>, content: Json<'_>, before: &str) -> Result<String, String> {
+    let mut text = String::with_capacity(before.len() + content.as_str().len());
+    text.push_str(before);
+    let read;
+    let schema = match request.built() {
+        Some(schema) => schema,
+        None => {
+            // Forms that cannot be read are not sent, so an answer to one is nothing to judge.
+            let schema = request.requested_schema().map(Schema::read);
+            let Some(Ok(schema)) = schema else {
+                text.push_str(content.as_str());
+                return Ok(text);
+            };
+            read = schema;
+            &read
+        }
+    };
+    schema.clean(content, text).map_err(|invalid| alloc::format!("{invalid}"))
 }

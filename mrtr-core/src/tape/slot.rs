@@ -1,6 +1,6 @@
 //! One ask of a run, from its registration to its answer (A1).
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use super::{Fault, Tape, hold::Errand};
 use crate::{
@@ -32,7 +32,7 @@ impl AskSpec {
     /// A required ask that may be answered without a state, as far as its kind allows it: a url never may (A7).
     #[must_use]
     pub fn new(key: impl Into<String>, request: InputRequest<'static>) -> Self {
-        let solicited = request.kind() == AskKind::Url;
+        let solicited = never_early(&request);
         Self { key: key.into(), request: Some(request), optional: false, solicited }
     }
 
@@ -43,13 +43,18 @@ impl AskSpec {
     }
 }
 
+/// Whether an answer without a state is never taken, whoever asks (A7).
+pub(crate) fn never_early(request: &InputRequest<'_>) -> bool {
+    request.kind() == AskKind::Url
+}
+
 /// What an ask came to.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resolution {
     /// The recorded answer: for forms and urls `a`, `d` or `c` and, after `a` of a form, the content; for
     /// sampling and roots the JSON; `k` and JSON for what [`keep`](Tape::keep) made of it.
-    Answer(Box<str>),
+    Answer(Arc<str>),
     /// A checkpoint was passed.
     Passed,
     /// Optional, and the client cannot answer it.
@@ -85,11 +90,19 @@ pub struct Outgoing {
 #[non_exhaustive]
 pub struct OutgoingAsk {
     /// Its key on the wire.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// The question.
     pub request: InputRequest<'static>,
     /// Why the last answer to it did not fit, if it was asked before.
     pub invalid: Option<Box<str>>,
+}
+
+impl OutgoingAsk {
+    /// About how many bytes it takes in a message.
+    pub(crate) fn size(&self) -> usize {
+        let params = self.request.params().map_or(0, |params| params.as_str().len());
+        64 + self.key.len() + params + self.invalid.as_deref().map_or(0, str::len)
+    }
 }
 
 #[derive(Debug)]
@@ -136,6 +149,90 @@ impl Slot {
     }
 }
 
+/// The asks of a run by ticket, in the order of registration. Tickets only rise, so a list is a map.
+#[derive(Debug, Default)]
+pub(super) struct Slots(Vec<(u32, Slot)>);
+
+impl Slots {
+    pub(super) fn with_capacity(asks: usize) -> Self {
+        Self(Vec::with_capacity(asks))
+    }
+
+    fn place(&self, ticket: u32) -> Option<usize> {
+        self.0.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()
+    }
+
+    /// Adds an ask; its ticket is higher than all that are here.
+    pub(super) fn insert(&mut self, ticket: u32, slot: Slot) {
+        self.0.push((ticket, slot));
+    }
+
+    pub(super) fn get(&self, ticket: u32) -> Option<&Slot> {
+        self.place(ticket).and_then(|place| self.0.get(place)).map(|(_, slot)| slot)
+    }
+
+    pub(super) fn get_mut(&mut self, ticket: u32) -> Option<&mut Slot> {
+        self.place(ticket).and_then(|place| self.0.get_mut(place)).map(|(_, slot)| slot)
+    }
+
+    pub(super) fn remove(&mut self, ticket: u32) {
+        if let Some(place) = self.place(ticket) {
+            self.0.remove(place);
+        }
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &Slot> {
+        self.0.iter().map(|(_, slot)| slot)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.0.iter_mut().map(|(_, slot)| slot)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&u32, &mut Slot)> {
+        self.0.iter_mut().map(|(ticket, slot)| (&*ticket, slot))
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&Slot) -> bool) {
+        self.0.retain(|(_, slot)| keep(slot));
+    }
+}
+
+/// How often each key of the author's has been used in a run (A1), sorted by key.
+#[derive(Debug, Default)]
+pub(super) struct Uses(Vec<(Arc<str>, u32)>);
+
+impl Uses {
+    pub(super) fn with_capacity(keys: usize) -> Self {
+        Self(Vec::with_capacity(keys))
+    }
+
+    /// What [`next`](Self::next) will say.
+    fn peek(&self, key: &str) -> String {
+        match self.0.binary_search_by(|(found, _)| (**found).cmp(key)).map(|place| self.0.get(place)) {
+            Ok(Some((_, uses))) => alloc::format!("{key}#{}", uses.saturating_add(1)),
+            Ok(None) | Err(_) => key.into(),
+        }
+    }
+
+    /// The key on the wire of the next use.
+    fn next(&mut self, key: &str) -> Arc<str> {
+        let place = self.0.binary_search_by(|(found, _)| (**found).cmp(key));
+        match place.map(|place| self.0.get_mut(place)) {
+            Ok(Some((_, uses))) => {
+                *uses += 1;
+                alloc::format!("{key}#{uses}").into()
+            }
+            Ok(None) => key.into(),
+            Err(place) => {
+                let key: Arc<str> = key.into();
+                self.0.insert(place, (key.clone(), 0));
+                key
+            }
+        }
+    }
+}
+
 pub(crate) fn key_is_valid(key: &str) -> bool {
     (1..=64).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
@@ -145,16 +242,28 @@ impl Tape {
     /// Registers an ask, at the call (A1). A fault is kept and ends the attempt at the next step; the ticket
     /// is good in any case.
     pub fn register(&mut self, spec: AskSpec) -> Ticket {
+        let ticket = self.register_as(&spec.key, spec.request, spec.solicited);
+        self.set_optional(ticket, spec.optional);
+        ticket
+    }
+
+    /// [`register`](Self::register) for a required ask whose key is borrowed.
+    pub(crate) fn register_as(
+        &mut self,
+        key: &str,
+        request: Option<InputRequest<'static>>,
+        solicited: bool,
+    ) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket = self.next_ticket.wrapping_add(1);
-        let asked = spec.request.as_ref().map(|request| self.name(&spec.key, request));
+        let asked = request.as_ref().map(|request| self.name(key, request));
         self.slots.insert(
             ticket,
             Slot {
                 asked,
-                request: spec.request,
-                optional: spec.optional,
-                solicited: spec.solicited,
+                request,
+                optional: false,
+                solicited,
                 polled: false,
                 // What a detached task asks after the end has nobody to answer it.
                 resolution: self.ended.then_some(Resolution::Ended),
@@ -182,24 +291,14 @@ impl Tape {
         if in_use {
             self.misuse.get_or_insert(Fault::KeyInUse(key.into()));
         }
-        let key: Box<str> = match self.uses.get_mut(key) {
-            None => {
-                self.uses.insert(key.into(), 0);
-                key.into()
-            }
-            Some(uses) => {
-                *uses += 1;
-                alloc::format!("{key}#{uses}").into()
-            }
-        };
+        let key = self.uses.next(key);
         let kind = request.kind();
         if !request.is_well_formed(&self.limits) {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
         }
-        let fingerprint = Fingerprint::new(self.exchange.as_bytes(), kind, request.params());
-        let fingerprint = fingerprint.unwrap_or_else(|_| {
+        let fingerprint = request.fingerprint().unwrap_or_else(|_| {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
-            Fingerprint::from_bytes([0; 16])
+            Fingerprint::from_bytes([0; 32])
         });
         Asked { key, kind, fingerprint, verdict: Verdict::Open }
     }
@@ -207,22 +306,19 @@ impl Tape {
     /// The key that the next use of an author's key gets on the wire (A1).
     #[must_use]
     pub fn next_key(&self, key: &str) -> String {
-        match self.uses.get(key) {
-            None => key.into(),
-            Some(uses) => alloc::format!("{key}#{}", uses.saturating_add(1)),
-        }
+        self.uses.peek(key)
     }
 
     /// Changes whether an ask is optional. Only before it has been waited for.
     pub fn set_optional(&mut self, ticket: Ticket, optional: bool) {
-        if let Some(slot) = self.slots.get_mut(&ticket.0) {
+        if let Some(slot) = self.slots.get_mut(ticket.0) {
             slot.optional = optional;
         }
     }
 
     /// Forbids an answer without a state (A7).
     pub fn set_solicited(&mut self, ticket: Ticket) {
-        if let Some(slot) = self.slots.get_mut(&ticket.0) {
+        if let Some(slot) = self.slots.get_mut(ticket.0) {
             slot.solicited = true;
         }
     }
@@ -230,7 +326,7 @@ impl Tape {
     /// The handler waits for this ask: its resolution, once there is one. From the first call on, the ask
     /// blocks (A2).
     pub fn take(&mut self, ticket: Ticket) -> Option<Resolution> {
-        let slot = self.slots.get_mut(&ticket.0)?;
+        let slot = self.slots.get_mut(ticket.0)?;
         slot.polled = true;
         let resolution = slot.resolution.clone();
         slot.taken |= resolution.is_some();
@@ -240,17 +336,18 @@ impl Tape {
     /// The handler no longer wants this ask: its future was dropped (A9 c).
     pub fn withdraw(&mut self, ticket: Ticket) {
         // A resolved ask stays known, so that a mark over it (A9 b) sees whether it was taken.
-        if self.slots.get(&ticket.0).is_some_and(Slot::is_open) {
-            self.slots.remove(&ticket.0);
+        if self.slots.get(ticket.0).is_some_and(Slot::is_open) {
+            self.slots.remove(ticket.0);
         }
     }
 
     /// Journals `projection` (JSON text) instead of the whole answer of a resolved ask (A11).
     pub fn keep(&mut self, ticket: Ticket, projection: &str) {
-        let Some(slot) = self.slots.get(&ticket.0) else { return };
+        let Some(slot) = self.slots.get(ticket.0) else { return };
         let (Some(round), Some(asked)) = (slot.resolved_by, slot.asked.as_ref()) else { return };
         let recorded = self.journal.rounds.get_mut(round);
-        let recorded = recorded.and_then(|round| round.asks.iter_mut().find(|found| found.same_question(asked)));
+        let recorded =
+            recorded.and_then(|round| round.asks.iter_mut().find(|found| found.same_question(asked)));
         if let Some(recorded) = recorded
             && let Verdict::Answer(text) = &mut recorded.verdict
             && !text.starts_with('k')
@@ -262,12 +359,12 @@ impl Tape {
     /// The question behind a ticket, for a driver that shows it.
     #[must_use]
     pub fn question(&self, ticket: Ticket) -> Option<Json<'_>> {
-        self.slots.get(&ticket.0)?.request.as_ref()?.params()
+        self.slots.get(ticket.0)?.request.as_ref()?.params()
     }
 
     /// The key on the wire behind a ticket.
     #[must_use]
     pub fn key(&self, ticket: Ticket) -> Option<&str> {
-        self.slots.get(&ticket.0)?.asked.as_ref().map(|asked| &*asked.key)
+        self.slots.get(ticket.0)?.asked.as_ref().map(|asked| &*asked.key)
     }
 }

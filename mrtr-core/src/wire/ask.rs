@@ -3,7 +3,11 @@
 use alloc::{borrow::Cow, string::String};
 
 use super::Requirement;
-use crate::jsonrpc::Json;
+use crate::{
+    digest::{DigestFault, Fingerprint},
+    form::{Form, Schema},
+    jsonrpc::Json,
+};
 
 /// The kinds of ask. An elicitation is two kinds, because its modes are declared, shown and answered
 /// differently.
@@ -71,11 +75,19 @@ impl core::fmt::Display for AskKind {
 /// One ask: its kind and its parameters as JSON text.
 ///
 /// `Debug` shows the kind and the size.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct InputRequest<'a> {
     kind: AskKind,
-    /// JSON text of the params object; absent only for roots (R-154).
-    params: Option<Cow<'a, str>>,
+    /// Absent only for roots (R-154).
+    params: Option<Params<'a>>,
+}
+
+#[derive(Clone)]
+enum Params<'a> {
+    /// JSON text of an object.
+    Text(Cow<'a, str>),
+    /// A form that was built here: shared, and its schema and fingerprint need not be found again.
+    Form(Form),
 }
 
 /// What is wrong with an entry of `inputRequests` (G-15).
@@ -174,7 +186,7 @@ impl<'a> InputRequest<'a> {
             }
             other => return Err(AskFault::UnknownMethod(other.chars().take(64).collect())),
         };
-        Ok(Self { kind, params: params.map(|params| Cow::Borrowed(params.as_str())) })
+        Ok(Self { kind, params: params.map(|params| Params::Text(Cow::Borrowed(params.as_str()))) })
     }
 
     /// Its kind.
@@ -186,7 +198,12 @@ impl<'a> InputRequest<'a> {
     /// Its parameters, if it has any.
     #[must_use]
     pub fn params(&self) -> Option<Json<'_>> {
-        self.params.as_deref().map(Json::trusted)
+        self.params.as_ref().map(|params| {
+            Json::trusted(match params {
+                Params::Text(text) => text,
+                Params::Form(form) => form.params(),
+            })
+        })
     }
 
     /// What it needs of the client (R-100…R-105).
@@ -208,7 +225,27 @@ impl<'a> InputRequest<'a> {
     /// `requestedSchema` of a form.
     #[must_use]
     pub fn requested_schema(&self) -> Option<Json<'_>> {
-        if self.kind == AskKind::Form { self.params()?.get("requestedSchema") } else { None }
+        match &self.params {
+            Some(Params::Form(form)) => Some(form.requested_schema()),
+            Some(Params::Text(_)) if self.kind == AskKind::Form => self.params()?.get("requestedSchema"),
+            Some(Params::Text(_)) | None => None,
+        }
+    }
+
+    /// The form, if it was built here.
+    pub(crate) fn built(&self) -> Option<&Schema> {
+        match &self.params {
+            Some(Params::Form(form)) => Some(form.schema()),
+            Some(Params::Text(_)) | None => None,
+        }
+    }
+
+    /// What a person sees of it, as a digest.
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint, DigestFault> {
+        match &self.params {
+            Some(Params::Form(form)) => form.fingerprint(),
+            Some(Params::Text(_)) | None => Fingerprint::new(self.kind, self.params()),
+        }
     }
 
     /// `url` of a url ask.
@@ -220,7 +257,11 @@ impl<'a> InputRequest<'a> {
     /// The same ask without ties to the message it came in.
     #[must_use]
     pub fn into_owned(self) -> InputRequest<'static> {
-        InputRequest { kind: self.kind, params: self.params.map(|params| Cow::Owned(params.into_owned())) }
+        let params = self.params.map(|params| match params {
+            Params::Text(text) => Params::Text(Cow::Owned(text.into_owned())),
+            Params::Form(form) => Params::Form(form),
+        });
+        InputRequest { kind: self.kind, params }
     }
 
     /// Appends the ask as an entry of `inputRequests`: `{"method":…,"params":…}`, without `jsonrpc` and `id` (R-060).
@@ -228,9 +269,9 @@ impl<'a> InputRequest<'a> {
         out.extend_from_slice(b"{\"method\":\"");
         out.extend_from_slice(self.kind.method().as_bytes());
         out.push(b'"');
-        if let Some(params) = &self.params {
+        if let Some(params) = self.params() {
             out.extend_from_slice(b",\"params\":");
-            crate::jsonrpc::write::one_line(out, params);
+            crate::jsonrpc::write::one_line(out, params.as_str());
         }
         out.push(b'}');
     }
@@ -239,17 +280,35 @@ impl<'a> InputRequest<'a> {
     /// so are those this crate wrote alone.
     pub(crate) fn is_well_formed(&self, limits: &crate::Limits) -> bool {
         self.kind != AskKind::Sampling
-            || self.params.as_deref().is_some_and(|text| Json::parse(text, limits).is_ok())
+            || self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok())
     }
 
     /// Made from parts that this crate wrote itself.
     pub(crate) fn from_trusted(kind: AskKind, params: Option<String>) -> InputRequest<'static> {
-        InputRequest { kind, params: params.map(Cow::Owned) }
+        InputRequest { kind, params: params.map(|text| Params::Text(Cow::Owned(text))) }
+    }
+
+    pub(crate) fn from_form(form: Form) -> InputRequest<'static> {
+        InputRequest { kind: AskKind::Form, params: Some(Params::Form(form)) }
     }
 }
 
+impl PartialEq for InputRequest<'_> {
+    /// Equal if they ask the same in the same words.
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.params() == other.params()
+    }
+}
+
+impl Eq for InputRequest<'_> {}
+
 impl core::fmt::Debug for InputRequest<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "InputRequest({}, {} bytes)", self.kind, self.params.as_deref().map_or(0, str::len))
+        write!(
+            f,
+            "InputRequest({}, {} bytes)",
+            self.kind,
+            self.params().map_or(0, |params| params.as_str().len())
+        )
     }
 }

@@ -162,7 +162,12 @@ impl<'a> RequestMeta<'a> {
     ///
     /// The first fault.
     pub fn from_request(request: &Request<'a>) -> Result<Self, MetaFault> {
-        let raw = request.param("_meta").filter(|meta| meta.is_object()).ok_or(MetaFault::Missing)?;
+        Self::from_json(request.param("_meta"))
+    }
+
+    /// Reads `_meta`.
+    pub(crate) fn from_json(meta: Option<Json<'a>>) -> Result<Self, MetaFault> {
+        let raw = meta.filter(|meta| meta.is_object()).ok_or(MetaFault::Missing)?;
         let (mut version, mut capabilities, mut client_info, mut level, mut token) =
             (None, None, None, None, None);
         for (name, value) in raw.members().into_iter().flatten() {

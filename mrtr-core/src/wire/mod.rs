@@ -18,5 +18,5 @@ pub use capability::{ClientCapabilities, Requirement};
 pub use era::{Era, Version};
 pub use meta::{Implementation, LogLevel, MetaFault, RequestMeta, key};
 pub use method::AskingMethod;
-pub use sampling::{Root, Sampled, Sampling};
 pub use result::{InterimResult, ResultFault, ResultKind, read_result};
+pub use sampling::{Root, Sampled, Sampling};

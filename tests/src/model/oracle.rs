@@ -44,12 +44,30 @@ struct Asked {
 enum Node {
     /// A question: its number once asked.
     Ask(Question, Option<usize>),
-    Sequence { rest: Vec<Node>, total: i64 },
+    Sequence {
+        rest: Vec<Node>,
+        total: i64,
+    },
     Join(Vec<Result<i64, Node>>),
-    Unordered { running: Vec<Option<Node>>, total: i64, begun: bool },
-    Race { first: Box<Node>, second: Box<Node>, won: Option<i64> },
-    Loop { question: Question, turns: i64, asked: Option<usize> },
-    Once { value: Option<i64>, child: Box<Node> },
+    Unordered {
+        running: Vec<Option<Node>>,
+        total: i64,
+        begun: bool,
+    },
+    Race {
+        first: Box<Node>,
+        second: Box<Node>,
+        won: Option<i64>,
+    },
+    Loop {
+        question: Question,
+        turns: i64,
+        asked: Option<usize>,
+    },
+    Once {
+        value: Option<i64>,
+        child: Box<Node>,
+    },
 }
 
 impl Node {
@@ -63,9 +81,11 @@ impl Node {
                 Self::Sequence { rest, total: 0 }
             }
             Program::Join(children) => Self::Join(nodes(children).into_iter().map(Err).collect()),
-            Program::Unordered(children) => {
-                Self::Unordered { running: nodes(children).into_iter().map(Some).collect(), total: 2, begun: false }
-            }
+            Program::Unordered(children) => Self::Unordered {
+                running: nodes(children).into_iter().map(Some).collect(),
+                total: 2,
+                begun: false,
+            },
             Program::Race(question, child) => Self::Race {
                 first: Box::new(Self::Ask(question.clone(), None)),
                 second: Box::new(Self::new(child)),
@@ -78,7 +98,9 @@ impl Node {
 
     /// The lowest number among the questions in it that were settled just now.
     fn first_settled(&self, settled: &[usize]) -> Option<usize> {
-        let lowest = |nodes: &mut dyn Iterator<Item = &Self>| nodes.filter_map(|node| node.first_settled(settled)).min();
+        let lowest = |nodes: &mut dyn Iterator<Item = &Self>| {
+            nodes.filter_map(|node| node.first_settled(settled)).min()
+        };
         match self {
             Self::Ask(_, asked) | Self::Loop { asked, .. } => asked.filter(|number| settled.contains(number)),
             Self::Sequence { rest, .. } => rest.last().and_then(|node| node.first_settled(settled)),
@@ -139,7 +161,8 @@ impl Oracle {
                 return Expected::Complete(value);
             }
             settled.clear();
-            let open: Vec<usize> = (0..self.asked.len()).filter(|&number| self.asked[number].value.is_none()).collect();
+            let open: Vec<usize> =
+                (0..self.asked.len()).filter(|&number| self.asked[number].value.is_none()).collect();
             let lacks = |kind: Kind| match kind {
                 Kind::Form | Kind::Solicited => false,
                 Kind::OptionalSampling => !able.sampling,
@@ -148,7 +171,8 @@ impl Oracle {
             if open.iter().any(|&number| self.asked[number].kind == Kind::RequiredRoots && !able.roots) {
                 return Expected::Missing;
             }
-            let unavailable: Vec<usize> = open.iter().copied().filter(|&number| lacks(self.asked[number].kind)).collect();
+            let unavailable: Vec<usize> =
+                open.iter().copied().filter(|&number| lacks(self.asked[number].kind)).collect();
             if !unavailable.is_empty() {
                 for &number in &unavailable {
                     self.asked[number].value = Some(UNAVAILABLE);
@@ -225,7 +249,8 @@ impl Oracle {
                         *child = Ok(value);
                     }
                 }
-                let values: Option<Vec<i64>> = children.iter().map(|child| child.as_ref().ok().copied()).collect();
+                let values: Option<Vec<i64>> =
+                    children.iter().map(|child| child.as_ref().ok().copied()).collect();
                 values.map(|values| values.into_iter().fold(1, sequence_step))
             }
             Node::Unordered { running, total, begun } => {

@@ -95,7 +95,10 @@ impl Program {
                 Self::Race(raced, Box::new(Self::random(random, depth - 1, &format!("{path}r."))))
             }
             4 => Self::Loop(Question { key: format!("{path}loop"), kind: Kind::Form }),
-            5 => Self::Once(format!("{path}once"), Box::new(Self::random(random, depth - 1, &format!("{path}o.")))),
+            5 => Self::Once(
+                format!("{path}once"),
+                Box::new(Self::random(random, depth - 1, &format!("{path}o."))),
+            ),
             _ => Self::Ask(question(random)),
         }
     }

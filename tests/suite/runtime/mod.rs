@@ -5,6 +5,7 @@ mod holding;
 mod logged;
 mod racing;
 mod rough;
+mod scripted;
 mod spawned;
 
 use std::{pin::Pin, task::Poll};

@@ -99,9 +99,9 @@ def request(method, target, arguments):
 KINDS = {"form": 1, "url": 2, "sampling": 3, "roots": 4}
 
 
-def fingerprint(exchange, kind, params):
+def fingerprint(kind, params):
     params = Members((name, value) for name, value in read(params or "{}") if name != "_meta")
-    return sha256(b"mrtr/v1/ask" + exchange + bytes([KINDS[kind]]) + structural(params))[:16]
+    return sha256(b"mrtr/v1/ask" + bytes([KINDS[kind]]) + structural(params))
 
 
 # One value each, in as many spellings as encoders have for it.
@@ -210,20 +210,18 @@ REQUESTS = [
     ("resources/read", "file:///a b?c=é", None),
 ]
 
-EXCHANGE = bytes(range(16))
 ASKS = [
-    (EXCHANGE, "roots", None),
-    (EXCHANGE, "roots", "{}"),
-    (EXCHANGE, "roots", '{"_meta":{"progressToken":1}}'),
-    (EXCHANGE, "roots", '{"\\u005fmeta":{"n":1e99999999999}}'),
-    (bytes(16), "roots", None),
-    (EXCHANGE, "form", '{"message":"Name?","requestedSchema":{"type":"object","properties":{}}}'),
-    (EXCHANGE, "form", '{"_meta":1,"requestedSchema":{"properties":{},"type":"object"},"message":"Name\\u003f"}'),
-    (EXCHANGE, "form", '{"message":"Name?","requestedSchema":{"type":"object","properties":{},"_meta":1}}'),
-    (EXCHANGE, "url", '{"mode":"url","message":"Log in","url":"https://example.com/?a=1"}'),
-    (EXCHANGE, "sampling", '{"messages":[],"maxTokens":100}'),
-    (EXCHANGE, "sampling", '{"messages":[],"maxTokens":1e2}'),
-    (EXCHANGE, "sampling", '{"messages":[],"maxTokens":101}'),
+    ("roots", None),
+    ("roots", "{}"),
+    ("roots", '{"_meta":{"progressToken":1}}'),
+    ("roots", '{"\\u005fmeta":{"n":1e99999999999}}'),
+    ("form", '{"message":"Name?","requestedSchema":{"type":"object","properties":{}}}'),
+    ("form", '{"_meta":1,"requestedSchema":{"properties":{},"type":"object"},"message":"Name\\u003f"}'),
+    ("form", '{"message":"Name?","requestedSchema":{"type":"object","properties":{},"_meta":1}}'),
+    ("url", '{"mode":"url","message":"Log in","url":"https://example.com/?a=1"}'),
+    ("sampling", '{"messages":[],"maxTokens":100}'),
+    ("sampling", '{"messages":[],"maxTokens":1e2}'),
+    ("sampling", '{"messages":[],"maxTokens":101}'),
 ]
 
 
@@ -248,8 +246,8 @@ def vectors():
             for method, target, text in REQUESTS
         ],
         "fingerprints": [
-            {"exchange": exchange.hex(), "kind": kind, "params": text, "digest": fingerprint(exchange, kind, text).hex()}
-            for exchange, kind, text in ASKS
+            {"kind": kind, "params": text, "digest": fingerprint(kind, text).hex()}
+            for kind, text in ASKS
         ],
     }
 

@@ -1,9 +1,17 @@
 //! Plays a script: request, second run, answers, next request.
 
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, VecDeque},
     string::{String, ToString},
     vec::Vec,
+};
+
+use core::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::Poll,
+    time::Duration,
 };
 
 use super::{
@@ -12,7 +20,7 @@ use super::{
 };
 use crate::{
     Entropy, Limits, RpcError, Timestamp,
-    handler::{Outcome, Run},
+    handler::{Outcome, Run, RunEvent},
     journal::Divergence,
     jsonrpc::{Message, admit, write},
     seal::{KeyRing, Principal, Sealer, Secret},
@@ -26,6 +34,54 @@ const START: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
 
 /// More requests than any exchange may have.
 const REQUESTS: usize = 10_000;
+
+/// Drives one attempt to its end.
+pub(super) trait Driver {
+    async fn drive<'a>(&self, run: Run<'a>, out: &mut Vec<u8>) -> Outcome<'a>;
+}
+
+/// Without a runtime.
+pub(super) struct Alone;
+
+impl Driver for Alone {
+    async fn drive<'a>(&self, run: Run<'a>, out: &mut Vec<u8>) -> Outcome<'a> {
+        run.run(START, out)
+    }
+}
+
+/// Under a runtime whose timers this makes.
+pub(super) struct Under<S>(pub(super) S);
+
+impl<S: Fn(Duration) -> F, F: Future<Output = ()>> Driver for Under<S> {
+    async fn drive<'a>(&self, mut run: Run<'a>, out: &mut Vec<u8>) -> Outcome<'a> {
+        // Time moves when a timer has run out, and not otherwise: there is no clock here.
+        let mut now = START;
+        let mut timer: Option<(Timestamp, Pin<Box<F>>)> = None;
+        poll_fn(|cx| {
+            loop {
+                out.clear();
+                match run.poll_run(cx, now, out) {
+                    Poll::Ready(RunEvent::Finished(outcome)) => return Poll::Ready(outcome),
+                    Poll::Ready(RunEvent::Notification) => continue,
+                    Poll::Pending => {}
+                }
+                let Some(at) = run.wake_at() else {
+                    timer = None;
+                    return Poll::Pending;
+                };
+                if timer.as_ref().is_none_or(|(set, _)| *set != at) {
+                    timer = Some((at, Box::pin((self.0)(at.saturating_since(now)))));
+                }
+                if timer.as_mut().is_some_and(|(_, timer)| timer.as_mut().poll(cx).is_pending()) {
+                    return Poll::Pending;
+                }
+                now = at;
+                timer = None;
+            }
+        })
+        .await
+    }
+}
 
 /// What one attempt came to.
 enum Attempt {
@@ -41,17 +97,18 @@ struct Seen {
     committed: bool,
 }
 
-pub(super) fn play(mut script: Script) -> Result<Played, ScriptError> {
+/// Plays a script with `driver`.
+pub(super) async fn play<D: Driver>(mut script: Script, driver: D) -> Result<Played, ScriptError> {
     let server = server(&script)?;
     let mut rounds: Vec<Round> = Vec::new();
     let mut members = answers_member(&script.early);
     for request in 1..=REQUESTS {
         let message = message(&script, &members);
-        let first = run(&server, &script, &message, request, None)?;
+        let first = run(&server, &script, &message, request, None, &driver).await?;
         if let Some((divergence, asks)) = first.diverged {
             return Err(diverged(&rounds, &divergence, asks));
         }
-        let then = run(&server, &script, &message, request, Some(first.once))?;
+        let then = run(&server, &script, &message, request, Some(first.once), &driver).await?;
         if let Some((divergence, asks)) = then.diverged {
             return Err(diverged(&rounds, &divergence, asks));
         }
@@ -131,12 +188,13 @@ fn message(script: &Script, members: &str) -> Vec<u8> {
 
 /// One attempt, from its bytes. `once`: what the first run of the same bytes made, so that only what is no
 /// once-value can differ.
-fn run(
+async fn run<D: Driver>(
     server: &Server,
     script: &Script,
     message: &[u8],
     request: usize,
     once: Option<OnceValues>,
+    driver: &D,
 ) -> Result<Seen, ScriptError> {
     let mut entropy = [0x5e; 32];
     for (place, byte) in entropy.iter_mut().zip(request.to_be_bytes()) {
@@ -159,7 +217,7 @@ fn run(
     let run = run.rehearse(once);
     let shared = run.shared().clone();
     let mut reply = Vec::new();
-    let outcome = run.run(START, &mut reply);
+    let outcome = driver.drive(run, &mut reply).await;
     let attempt = attempt(&reply, &script.limits)?;
     let inner = shared.lock();
     let asked = |(key, request): (&str, &InputRequest<'static>)| asked(key, request);
@@ -167,7 +225,7 @@ fn run(
     let diverged = diverged.map(|divergence| (divergence, inner.tape.left_with().map(asked).collect()));
     let once = match &outcome {
         Outcome::InputRequired(exchange) => exchange.journal().once_values(),
-        Outcome::Complete(_) => inner.tape.journal().once_values(),
+        Outcome::Complete(exchange) => exchange.journal().once_values(),
     };
     let committed = !rehearsal && inner.committed;
     drop(inner);

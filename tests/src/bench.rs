@@ -1,0 +1,93 @@
+//! A bench program that `tests/bench/run` can ask for one figure at a time.
+//!
+//! ```text
+//! PROGRAM list                 the names, a line each
+//! PROGRAM repeat NAME N        runs it N times: what an instruction counter watches
+//! PROGRAM allocations NAME     allocations and bytes allocated by one run
+//! PROGRAM time NAME            nanoseconds of one run: the median of many batches
+//! ```
+
+use std::{
+    env,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+/// Something to measure: a name and what one run does. It must do the same work in every run.
+pub struct Case {
+    name: &'static str,
+    run: Box<dyn FnMut()>,
+}
+
+impl Case {
+    /// A case; what `run` computes belongs into `core::hint::black_box`, or the compiler leaves it out.
+    #[must_use]
+    pub fn new(name: &'static str, run: impl FnMut() + 'static) -> Self {
+        Self { name, run: Box::new(run) }
+    }
+}
+
+/// Runs something and tells what it allocated: how many times, and how many bytes.
+pub type Allocated = fn(&mut dyn FnMut()) -> (u64, u64);
+
+/// Does what the command line asks for.
+#[must_use]
+pub fn main(mut cases: Vec<Case>, allocated: Allocated) -> ExitCode {
+    // Cargo adds `--bench`.
+    let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (verb, name, count) = match *words.as_slice() {
+        [verb] => (verb, "", None),
+        [verb, name] => (verb, name, None),
+        [verb, name, count] => (verb, name, count.parse().ok()),
+        _ => return usage(),
+    };
+    if verb == "list" {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        return ExitCode::SUCCESS;
+    }
+    let Some(case) = cases.iter_mut().find(|case| case.name == name) else { return usage() };
+    let run = &mut case.run;
+    match (verb, count) {
+        ("repeat", Some(count)) => (0..count).for_each(|_: u32| run()),
+        ("allocations", None) => {
+            let (allocations, bytes) = allocations(run, allocated);
+            println!("{allocations} {bytes}");
+        }
+        ("time", None) => println!("{:.0}", nanoseconds(run)),
+        _ => return usage(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: list | repeat NAME N | allocations NAME | time NAME");
+    ExitCode::FAILURE
+}
+
+/// Of one run, after a few that may fill what stays.
+fn allocations(run: &mut dyn FnMut(), allocated: Allocated) -> (u64, u64) {
+    (0..16).for_each(|_| run());
+    allocated(run)
+}
+
+/// The median over batches of at least a millisecond, within half a second.
+#[allow(clippy::disallowed_methods, reason = "a bench measures time")]
+fn nanoseconds(run: &mut dyn FnMut()) -> f64 {
+    let mut batch = |count: u32| {
+        let start = Instant::now();
+        (0..count).for_each(|_| run());
+        start.elapsed()
+    };
+    let mut count = 1;
+    while batch(count) < Duration::from_millis(1) && count < 1 << 24 {
+        count *= 2;
+    }
+    let begun = Instant::now();
+    let mut each = Vec::new();
+    while begun.elapsed() < Duration::from_millis(500) && each.len() < 1_000 {
+        each.push(batch(count).as_secs_f64() * 1e9 / f64::from(count));
+    }
+    each.sort_by(f64::total_cmp);
+    each.get(each.len() / 2).copied().unwrap_or(f64::NAN)
+}
