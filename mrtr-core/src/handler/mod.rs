@@ -18,6 +18,9 @@
 //! The handler needs no runtime: [`Run::run`] drives it from its start to its end or its next question with
 //! nothing but the recorded answers. Under a runtime, [`Run::poll_run`] does the same and lets it await I/O.
 //!
+//! [`testing::Script`] plays all rounds of a handler in a unit test and runs every segment twice; the
+//! [manual](crate::manual::how_replay_works) says why that matters.
+//!
 //! Which lines run twice: all of them, up to the last answer. Put effects and readings of the outside world
 //! into [`Ctx::once`]; take the time from [`Ctx::started`] and randomness from [`Ctx::seed`].
 

@@ -213,7 +213,8 @@ impl<'a> Run<'a> {
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = if drive == Drive::Alone { ALONE_BUDGET } else { BUDGET };
         loop {
-            if let Some(message) = self.shared.lock().outbox.pop_front() {
+            let message = self.shared.lock().outbox.pop_front();
+            if let Some(message) = message {
                 out.extend_from_slice(&message);
                 return Poll::Ready(RunEvent::Notification);
             }
@@ -241,10 +242,8 @@ impl<'a> Run<'a> {
                             }
                         }
                         Ok(Poll::Pending) => {
-                            if self.blocked(drive, now).is_pending() {
-                                if self.shared.lock().outbox.is_empty() {
-                                    return Poll::Pending;
-                                }
+                            if self.blocked(drive, now).is_pending() && self.shared.waits() {
+                                return Poll::Pending;
                             }
                         }
                     }
@@ -264,7 +263,9 @@ impl<'a> Run<'a> {
                                 self.fault(&Fault::Spinning);
                             }
                         }
-                        Ok(Poll::Pending) => return Poll::Pending,
+                        Ok(Poll::Pending) if self.shared.waits() => return Poll::Pending,
+                        // What it said meanwhile goes out first.
+                        Ok(Poll::Pending) => {}
                     }
                 }
                 Phase::Commit { step: None, .. } => self.next_commit(),

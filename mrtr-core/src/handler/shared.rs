@@ -166,6 +166,26 @@ impl Shared {
         }
     }
 
+    /// Whether there is nothing to send; from here on what another thread says or asks wakes the run.
+    pub(super) fn waits(&self) -> bool {
+        let mut inner = self.lock();
+        inner.waiting = inner.outbox.is_empty();
+        inner.waiting
+    }
+
+    /// Leaves a notification to be sent, unless the attempt is over or what runs now has run before.
+    pub(super) fn notify(&self, make: impl FnOnce(&mut Inner) -> Option<Vec<u8>>) {
+        let mut inner = self.lock();
+        if inner.tape.is_replaying() || inner.tape.has_ended() {
+            return;
+        }
+        let Some(message) = make(&mut inner) else { return };
+        inner.outbox.push_back(message);
+        let waiting = core::mem::take(&mut inner.waiting);
+        drop(inner);
+        self.nudge(waiting);
+    }
+
     /// Has a run that waited look again.
     fn nudge(&self, waiting: bool) {
         if waiting {

@@ -221,6 +221,26 @@ async fn a10_an_errand_beside_an_open_question() {
     assert_eq!(room.retry(&second, json!({"form": n(3)})).await.text(), "Ok(Accept) 3");
 }
 
+/// A2, A10: an errand that is waited for in a spawned task; the handler itself waits for the task.
+#[tokio::test(start_paused = true)]
+async fn a10_an_errand_in_a_spawned_task() {
+    let errand = Errand::done_after(2_000);
+    let inside = errand.clone();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let errand = inside.clone();
+        async move {
+            let pay = ctx.elicit_url("pay", "Pay", "https://pay.example/");
+            let task = tokio::spawn(pay.until(move || future::ready(errand.look())));
+            let action = task.await.expect("no panic")?;
+            Ok(ToolResult::text(format!("{action:?}")))
+        }
+    });
+    let first = room.call(json!({})).await;
+    assert_eq!(first.keys(), ["pay"]);
+    assert_eq!(room.retry(&first, json!({"pay": consent()})).await.text(), "Accept");
+    assert_eq!(errand.begun.elapsed(), Duration::from_secs(2));
+}
+
 /// A10: how long is held is the service's choice; zero never holds. Only urls have an errand.
 #[tokio::test(start_paused = true)]
 async fn a10_holding_is_configurable() {

@@ -156,7 +156,7 @@ impl Observer for Told {
         let line = line.split_once(' ').map_or(line.clone(), |(first, rest)| {
             if first.len() == 32 { rest.to_owned() } else { line.clone() }
         });
-        self.0.lock().expect("unpoisoned").push(format!("{line}"));
+        self.0.lock().expect("unpoisoned").push(line);
         let debug = format!("{event:?}");
         assert!(!debug.contains("Xyzzy"), "{debug}");
     }

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use mrtr_core::handler::{Ctx, RpcError, ToolResult};
+use mrtr_core::{
+    handler::{Ctx, Reception, RpcError, RunEvent, ToolResult},
+    wire::LogLevel,
+};
 use serde_json::json;
 use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
@@ -133,6 +136,43 @@ async fn a_run_dropped_in_mid_flight_leaves_nothing() {
     assert_eq!(Handle::current().metrics().num_alive_tasks(), before + 1);
     assert_eq!(ends.recv().await.as_deref(), Some("Ended"));
     settled(before).await;
+}
+
+/// what a spawned task says, or a commit that waits, goes out when it is said and not with the reply.
+#[tokio::test(start_paused = true)]
+async fn r195_notifications_of_tasks_and_commits_go_out_at_once() {
+    let mut room = Room::new(|ctx: Ctx| async move {
+        let (inside, commit) = (ctx.clone(), ctx.clone());
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(1)).await;
+            inside.log(LogLevel::Info, "from a task");
+            sleep(Duration::from_secs(3_600)).await;
+            // Long over: said to nobody.
+            inside.log(LogLevel::Info, "too late");
+        });
+        ctx.on_commit_async(move || async move {
+            commit.log(LogLevel::Info, "committing");
+            sleep(Duration::from_secs(10)).await;
+            Ok(())
+        });
+        sleep(Duration::from_secs(10)).await;
+        Ok(ToolResult::text("done"))
+    });
+    let mut request = room.world.tool_call(&json!({}));
+    request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("info");
+    let (request, clock) = (request.to_string(), room.clock);
+    let Reception::Run(mut run) = room.world.receive(request.as_bytes()) else { panic!("a run") };
+    let mut seen = Vec::new();
+    loop {
+        let mut out = Vec::new();
+        let event = std::future::poll_fn(|cx| run.poll_run(cx, clock.now(), &mut out)).await;
+        let message: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+        seen.push((clock.0.elapsed().as_secs(), message["params"]["data"].clone()));
+        if matches!(event, RunEvent::Finished(_)) {
+            break;
+        }
+    }
+    assert_eq!(seen, [(1, json!("from a task")), (10, json!("committing")), (20, json!(null))]);
 }
 
 /// A9 (b), B-41: a handler that returns over a spawned task that holds an ask is asked all the same; a later run
