@@ -1,9 +1,10 @@
 //! What is logged, and told to observers: enough to find a fault, nothing of what people wrote.
 
 use std::{
+    cell::RefCell,
     fmt::Write as _,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Once,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -23,15 +24,21 @@ use tracing::{
 
 use super::{form, number, shown};
 
-/// Collects the events of one thread as text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+/// Collects the events of each thread as text, for those that want them. One for all threads: what a subscriber of a
+/// single thread sees depends on which thread met an event first.
+struct Log;
+
+thread_local! {
+    static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
+}
 
 impl Log {
     fn of(act: impl FnOnce()) -> String {
-        let log = Self::default();
-        tracing::subscriber::with_default(log.clone(), act);
-        log.0.lock().expect("unpoisoned").clone()
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| tracing::subscriber::set_global_default(Self).expect("the only one"));
+        SEEN.set(Some(String::new()));
+        act();
+        SEEN.take().unwrap_or_default()
     }
 }
 
@@ -53,10 +60,13 @@ impl Subscriber for Log {
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut log = self.0.lock().expect("unpoisoned");
-        write!(log, "{}", event.metadata().level()).expect("memory");
-        event.record(&mut Line(&mut log));
-        log.push('\n');
+        SEEN.with_borrow_mut(|seen| {
+            if let Some(seen) = seen {
+                write!(seen, "{}", event.metadata().level()).expect("memory");
+                event.record(&mut Line(seen));
+                seen.push('\n');
+            }
+        });
     }
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
