@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use mrtr_core::{
     Entropy, Limits, Timestamp,
-    catalog::{Prompt, Resource, Tool},
+    catalog::{Listen, Prompt, Resource, Tool},
     handler::{Ctx, Outcome, Output, Reception, RpcError, Service},
+    http::ReplyClass,
+    jsonrpc::RequestId,
     seal::{KeyRing, Principal, Sealer, Secret},
     server::{Config, RoundEnv, Server},
     tape::TapePolicy,
@@ -32,6 +34,19 @@ pub struct World {
 /// What a server said: its reply, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply(pub Value);
+
+/// What became of a message.
+#[derive(Debug)]
+pub enum Delivered {
+    /// One whole message, and what it is.
+    Reply(ReplyClass, Vec<u8>),
+    /// A stream of changes.
+    Listen(Listen),
+    /// A request is no longer wanted.
+    Cancelled(RequestId),
+    /// Nothing is to be sent.
+    Accepted,
+}
 
 /// A configuration with the encrypted suite and fixed keys.
 pub fn config() -> Config {
@@ -112,26 +127,38 @@ impl World {
 
     /// Sends one message over a pipe and runs what it starts, without a runtime.
     pub fn send(&mut self, message: &Value) -> Reply {
-        Reply(
-            serde_json::from_slice(&self.send_bytes(message.to_string().as_bytes()))
-                .expect("a reply is JSON"),
-        )
+        Reply(lawful(&self.send_bytes(message.to_string().as_bytes())))
     }
 
     /// The same in bytes.
     pub fn send_bytes(&mut self, message: &[u8]) -> Vec<u8> {
+        match self.deliver(message, None) {
+            Delivered::Reply(_, bytes) => bytes,
+            other => panic!("no reply: {other:?}"),
+        }
+    }
+
+    /// Sends one message over a pipe, or over HTTP with these headers.
+    pub fn deliver(&mut self, message: &[u8], headers: Option<&[(&str, &str)]>) -> Delivered {
         let entropy = self.entropy();
         let principal = self.principal.clone();
         let principal = principal.as_deref().map_or(Principal::Anonymous, Principal::Authenticated);
-        match self.service.receive(message, RoundEnv::new(self.now, entropy, principal)) {
+        let mut env = RoundEnv::new(self.now, entropy, principal);
+        if let Some(headers) = &headers {
+            env = env.with_headers(headers);
+        }
+        match self.service.receive(message, env) {
             Reception::Run(run) => {
                 let mut out = Vec::new();
                 let outcome = run.run(self.now, &mut out);
                 assert!(matches!(outcome, Outcome::InputRequired(_) | Outcome::Complete(_)));
-                out
+                Delivered::Reply(outcome.class(), out)
             }
-            Reception::Reply { bytes, .. } => bytes,
-            other => panic!("no reply: {other:?}"),
+            Reception::Reply { bytes, class } => Delivered::Reply(class, bytes),
+            Reception::Listen(listen) => Delivered::Listen(listen),
+            Reception::Cancelled(id) => Delivered::Cancelled(id),
+            Reception::Accepted => Delivered::Accepted,
+            other => panic!("unknown: {other:?}"),
         }
     }
 
@@ -203,6 +230,50 @@ impl Reply {
         assert_eq!(self.result()["resultType"], "complete", "{self:?}");
         self.result()["content"][0]["text"].as_str().expect("a text")
     }
+}
+
+/// A reply, held against what every reply of a modern server must be: one line of JSON, a result with
+/// `resultType` and `serverInfo` or an error with an integer code that may be sent (R-004, R-023,
+/// R-024), an id that is no null, and no caching hints on an interim result.
+pub fn lawful(bytes: &[u8]) -> Value {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    assert!(!text.contains(['\n', '\r']), "more than one line: {text}");
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let message = value.as_object().expect("an object");
+    assert_eq!(message.get("jsonrpc"), Some(&json!("2.0")), "{text}");
+    if let Some(id) = message.get("id") {
+        assert!(id.is_string() || id.is_number(), "{text}");
+    }
+    match (message.get("result"), message.get("error")) {
+        (Some(result), None) => {
+            assert!(message.contains_key("id"), "{text}");
+            assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "srv", "{text}");
+            match result["resultType"].as_str() {
+                Some("complete") => {
+                    for member in ["inputRequests", "requestState"] {
+                        assert!(result.get(member).is_none(), "{text}");
+                    }
+                }
+                Some("input_required") => {
+                    for member in ["ttlMs", "cacheScope"] {
+                        assert!(result.get(member).is_none(), "{text}");
+                    }
+                    if let Some(asks) = result.get("inputRequests") {
+                        assert!(asks.as_object().is_some_and(|asks| !asks.is_empty()), "{text}");
+                    }
+                    assert!(result["requestState"].as_str().is_some_and(|state| !state.is_empty()), "{text}");
+                }
+                _ => panic!("no resultType: {text}"),
+            }
+        }
+        (None, Some(error)) => {
+            let code = error["code"].as_i64().unwrap_or_else(|| panic!("no code: {text}"));
+            assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{text}");
+            assert!(!(-32099..=-32023).contains(&code) && code != -32002, "{text}");
+        }
+        _ => panic!("neither a result nor an error: {text}"),
+    }
+    value
 }
 
 /// An accepted form.

@@ -13,4 +13,5 @@ mod replay_random;
 mod replay_rules;
 mod runtime;
 mod seal;
+mod server;
 mod vectors;

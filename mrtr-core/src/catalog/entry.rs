@@ -330,7 +330,10 @@ impl ResourceTemplate {
     pub(super) fn check(&self) -> Result<(), CatalogError> {
         let mut rest = self.uri_template.as_str();
         let mut parts = 0;
-        while let Some((_, after)) = rest.split_once('{') {
+        while let Some((text, after)) = rest.split_once('{') {
+            if text.contains('}') {
+                break;
+            }
             let name = after.split_once('}').filter(|(name, _)| {
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             });
@@ -359,7 +362,13 @@ impl ResourceTemplate {
             let (name, after) = after.split_once('}')?;
             uri = uri.strip_prefix(text)?;
             let border = after.split('{').next().unwrap_or("");
-            let end = if border.is_empty() { uri.len() } else { uri.get(1..)?.find(border)? + 1 };
+            // The last part reaches to the end; any other to the first border behind its first character.
+            let end = if border.len() == after.len() {
+                uri.strip_suffix(border)?.len()
+            } else {
+                let first = uri.chars().next()?.len_utf8();
+                first + uri.get(first..)?.find(border)?
+            };
             let value = uri.get(..end).filter(|value| !value.is_empty() && !value.contains('/'))?;
             found.push((name.into(), value.into()));
             uri = uri.get(end..)?;

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use base64::Engine as _;
 
-use crate::jsonrpc::write;
+use crate::jsonrpc::{Json, write};
 
 /// A result as JSON text of an object, and whether it says that the tool failed.
 #[derive(Clone, PartialEq, Eq)]
@@ -21,7 +21,9 @@ impl Output {
     ///
     /// If it cannot be written as JSON. (One that is no object becomes `-32603` when it is sent.)
     pub fn from_serialize<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        Ok(Self { json: serde_json::to_string(value)?, is_error: false })
+        let json = serde_json::to_string(value)?;
+        let is_error = Json::trusted(&json).get("isError").and_then(Json::as_bool).unwrap_or(false);
+        Ok(Self { json, is_error })
     }
 }
 

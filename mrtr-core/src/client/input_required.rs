@@ -152,6 +152,14 @@ impl Exchange<InputRequired> {
         self.state.meta.as_deref().map(Json::trusted)
     }
 
+    /// The state for a trace: how many characters it has, and the first eight of them. Never the whole of it: a
+    /// state is a credential.
+    #[must_use]
+    pub fn state_excerpt(&self) -> Option<(usize, String)> {
+        let state = self.state.state.as_deref().map(Json::trusted).and_then(Json::as_string)?;
+        Some((state.chars().count(), state.chars().take(8).collect()))
+    }
+
     /// Keeps an answer; one given before under the same key is replaced.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub enum Reception<'a> {
     /// A stream of changes: keep it open.
     Listen(Listen),
     /// The client no longer wants this request's answer: stop what runs under that id, send nothing
-    /// more for it. Unknown ids are ignored.
+    /// more for it. Unknown ids are ignored. Never over HTTP.
     Cancelled(RequestId),
     /// A notification that needs nothing.
     Accepted,
@@ -176,8 +176,12 @@ impl Service {
     /// every round anew (G-51).
     #[must_use]
     pub fn receive<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Reception<'a> {
+        let over_http = env.headers.is_some();
         match self.server.read(input, env) {
             Incoming::Rejected(rejected) => refused(&rejected),
+            // Over HTTP, ids of different clients' requests may be the same, and a request is cancelled by closing
+            // its stream.
+            Incoming::Notification(_) if over_http => Reception::Accepted,
             Incoming::Notification(notification) => noticed(&notification),
             Incoming::Other(plain) => match self.catalog.answer(&self.server, &plain) {
                 Answered::Reply { bytes, class } => Reception::Reply { bytes, class },

@@ -28,3 +28,4 @@ pub use admit::{Refusal, Refused, admit};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};
 pub use message::{Message, Notification, Request, Response};
+pub use write::error as write_error;

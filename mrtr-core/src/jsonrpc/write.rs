@@ -67,7 +67,7 @@ pub(crate) fn result_head(out: &mut Vec<u8>, id: &RequestId) {
 }
 
 /// Appends a whole error response; without an id the member is left out, never null.
-pub(crate) fn error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &RpcError) {
+pub fn error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &RpcError) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     if let Some(id) = id {
         out.extend_from_slice(b",\"id\":");

@@ -34,9 +34,9 @@ impl fmt::Debug for AnswersDigest {
     }
 }
 
-/// An answer has no digest: it is nested too deep, names no text, or holds a number out of bounds.
+/// An answer has no digest: it holds a string that is no text, or a number out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer under {key:?} is nested too deep or holds a string or number that is out of bounds")]
+#[error("the answer under {key:?} holds a string that is no text or a number that is out of bounds")]
 #[non_exhaustive]
 pub struct Undigestible {
     /// The outstanding key it came under.

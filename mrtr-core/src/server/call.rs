@@ -61,7 +61,7 @@ pub(super) struct Inner<'a> {
     pub(super) method: AskingMethod,
     pub(super) params: CallParams<'a>,
     pub(super) principal: Principal<'a>,
-    pub(super) headers: Option<&'a dyn Headers>,
+    pub(super) headers: Option<&'a (dyn Headers + Sync)>,
     /// Shared with the handler's context, which seals tickets.
     pub(super) entropy: Arc<Entropy>,
     pub(super) received: Timestamp,
@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
 
     /// The headers it came with.
     #[must_use]
-    pub fn headers(&self) -> Option<&'a dyn Headers> {
+    pub fn headers(&self) -> Option<&'a (dyn Headers + Sync)> {
         self.0.headers
     }
 

@@ -3,7 +3,12 @@
 use alloc::vec::Vec;
 
 use super::{Exchange, Open, reply};
-use crate::{error::RpcError, http::ReplyClass, jsonrpc::Json, wire::AskingMethod};
+use crate::{
+    error::{ErrorCode, RpcError},
+    http::ReplyClass,
+    jsonrpc::Json,
+    wire::AskingMethod,
+};
 
 /// The request has its final answer: a result or an error.
 #[derive(Debug)]
@@ -48,9 +53,15 @@ impl<'a, S: Open> Exchange<'a, S> {
         Exchange { inner: self.inner, state: Complete { class: ReplyClass::Result } }
     }
 
-    /// Answers with an error.
+    /// Answers with an error. The codes that have an HTTP status of their own keep it (R-020…R-022).
     pub fn fail(self, error: &RpcError, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
-        self.fail_as(error, ReplyClass::HandlerError, out)
+        let class = match error.code {
+            ErrorCode::HEADER_MISMATCH => ReplyClass::HeaderMismatch,
+            ErrorCode::MISSING_CAPABILITY => ReplyClass::MissingCapability,
+            ErrorCode::UNSUPPORTED_VERSION => ReplyClass::UnsupportedVersion,
+            _ => ReplyClass::HandlerError,
+        };
+        self.fail_as(error, class, out)
     }
 
     pub(crate) fn fail_as(
@@ -59,9 +70,27 @@ impl<'a, S: Open> Exchange<'a, S> {
         class: ReplyClass,
         out: &mut Vec<u8>,
     ) -> Exchange<'a, Complete> {
+        let replaced = replacement(error);
+        let error = replaced.as_ref().unwrap_or(error);
         self.inner.observe_end(Some(error.code));
         crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }
+    }
+}
+
+/// What goes out for an error whose code no modern exchange may carry, whoever made it: a handler written for both
+/// eras, or one that passes on an upstream's.
+fn replacement(error: &RpcError) -> Option<RpcError> {
+    match error.code {
+        ErrorCode::LEGACY_RESOURCE_NOT_FOUND => {
+            Some(RpcError { code: ErrorCode::INVALID_PARAMS, ..error.clone() })
+        }
+        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_CAPABILITY | ErrorCode::UNSUPPORTED_VERSION => None,
+        code if (-32_099..=-32_020).contains(&code.get()) => {
+            crate::trace::warn!(code = code.get(), "a handler gave a code that may not be sent");
+            Some(RpcError::internal("Internal error"))
+        }
+        _ => None,
     }
 }
 

@@ -190,6 +190,10 @@ impl super::call::Inner<'_> {
             if !crate::tape::key_is_valid(&key) {
                 return Err(Fault::BadKey(key.chars().take(80).collect()));
             }
+            if !request.is_well_formed(limits) {
+                return Err(Fault::BadAsk(key));
+            }
+            crate::tape::check_form(&key, &request)?;
             let fingerprint = request.fingerprint().map_err(|_| Fault::BadAsk(key.clone()))?;
             let key: Arc<str> = key.into();
             round.asks.push(Asked {

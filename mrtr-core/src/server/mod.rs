@@ -92,7 +92,7 @@ pub struct RoundEnv<'a> {
     /// Who sends the request, as the transport has verified it (G-10). Never taken from the message.
     pub principal: Principal<'a>,
     /// The request's headers, if it came over HTTP: they must agree with the body.
-    pub headers: Option<&'a dyn Headers>,
+    pub headers: Option<&'a (dyn Headers + Sync)>,
 }
 
 impl<'a> RoundEnv<'a> {
@@ -104,7 +104,7 @@ impl<'a> RoundEnv<'a> {
 
     /// A request that came over HTTP.
     #[must_use]
-    pub const fn with_headers(mut self, headers: &'a dyn Headers) -> Self {
+    pub const fn with_headers(mut self, headers: &'a (dyn Headers + Sync)) -> Self {
         self.headers = Some(headers);
         self
     }

@@ -8,7 +8,7 @@ use crate::{
     error::{ErrorCode, RpcError},
     http::{self, ReplyClass},
     jsonrpc::{self, Json, Message, Notification, Request},
-    wire::{AskingMethod, RequestMeta, Version},
+    wire::{AskingMethod, Era, RequestMeta, Version},
 };
 
 /// What a message turned out to be, before any state is opened.
@@ -56,7 +56,16 @@ impl Server {
                     )),
                 }
             }
-            Ok(Message::Notification(notification)) => Incoming::Notification(notification),
+            Ok(Message::Notification(notification)) => {
+                // What headers were sent with it must be true; none is required (G-49).
+                match env.headers.map(|headers| http::check_notification(headers, &notification)).transpose() {
+                    Ok(_) => Incoming::Notification(notification),
+                    Err(fault) => {
+                        let (error, class) = (fault.error(), ReplyClass::HeaderMismatch);
+                        Incoming::Rejected(Rejected::new(None, error, class, RejectReason::Envelope))
+                    }
+                }
+            }
             Ok(Message::Response(_)) => Incoming::Rejected(Rejected::silent(
                 RpcError::new(
                     ErrorCode::INVALID_REQUEST,
@@ -100,6 +109,8 @@ impl Server {
         })?;
         version.map_or(Ok(()), |version| http::check_version_matches(version, &meta)).map_err(mismatch)?;
         let served = Version::from_name(&meta.protocol_version);
+        // An older version has no `_meta` of this kind: a server that lists one serves it by `initialize`.
+        let served = served.filter(|version| version.era() == Era::Modern);
         if !served.is_some_and(|version| self.config().versions.contains(&version)) {
             return Err((self.unsupported(&meta.protocol_version), ReplyClass::UnsupportedVersion));
         }

@@ -22,8 +22,8 @@ pub enum Fault {
     /// A key that is not `[A-Za-z0-9_.-]{1,64}` (A1, G-37).
     #[error("the key {0:?} is not made of 1 to 64 of A-Z a-z 0-9 _ . -")]
     BadKey(String),
-    /// An ask whose parameters are no JSON, or numbers that cannot be digested.
-    #[error("the ask {0:?} has parameters that cannot be fingerprinted")]
+    /// An ask whose parameters are no JSON, or numbers that cannot be digested, or whose url is none.
+    #[error("the ask {0:?} has parameters that cannot be sent")]
     BadAsk(String),
     /// A form that may not be asked; the client could only refuse to show it.
     #[error("the form of ask {key:?}: {problem}")]

@@ -7,7 +7,7 @@ use crate::{
     journal::{Asked, Round, SILENT_ROUNDS, Verdict},
     jsonrpc::Json,
     time::Timestamp,
-    wire::Requirement,
+    wire::{InputRequest, Requirement},
 };
 
 /// What the gate says about the open asks (A6).
@@ -155,15 +155,7 @@ impl Tape {
     fn check_forms(&self) -> Result<(), Fault> {
         for slot in self.slots.values().filter(|slot| slot.is_open()) {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
-            if request.built().is_none()
-                && let Some(schema) = request.requested_schema()
-                && let Err(fault) = crate::form::Schema::read(schema)
-            {
-                return Err(Fault::BadForm {
-                    key: String::from(&*asked.key),
-                    problem: alloc::format!("{fault}"),
-                });
-            }
+            check_form(&asked.key, request)?;
         }
         Ok(())
     }
@@ -219,5 +211,18 @@ impl Tape {
                 (!taken).then(|| Fault::Swallowed(keys()))
             },
         )
+    }
+}
+
+/// Whether a form may be asked (R-123, G-16). One that was built here always may.
+pub(crate) fn check_form(key: &str, request: &InputRequest<'_>) -> Result<(), Fault> {
+    if request.built().is_some() {
+        return Ok(());
+    }
+    match request.requested_schema().map(crate::form::Schema::read) {
+        Some(Err(fault)) => {
+            Err(Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") })
+        }
+        Some(Ok(_)) | None => Ok(()),
     }
 }

@@ -30,6 +30,7 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::V
 use core::time::Duration;
 
 pub use fault::Fault;
+pub(crate) use live::check_form;
 pub use notes::Note;
 #[cfg(feature = "std")]
 pub(crate) use once::OnceValues;
@@ -317,13 +318,13 @@ impl Tape {
     }
 
     /// Ends the attempt for asks that are still alive somewhere: they resolve with
-    /// [`Resolution::Ended`]. Gives their tickets, to be woken.
+    /// [`Resolution::Ended`], and so will those that are still to come. Gives their tickets, to be woken.
     pub fn end(&mut self) -> Vec<Ticket> {
         self.ended = true;
         self.slots.iter_mut().filter_map(|(&ticket, slot)| slot.end().then_some(Ticket(ticket))).collect()
     }
 
-    /// Whether the attempt is over.
+    /// Whether the attempt is over: nothing may be sent for it any more.
     #[must_use]
     pub const fn has_ended(&self) -> bool {
         self.ended

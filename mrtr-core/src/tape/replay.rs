@@ -172,6 +172,11 @@ impl Tape {
         self.report(DivergenceKind::OtherQuestions, &open)?;
         self.drop_effects(index)?;
         let Some(old) = self.journal.rounds.get(index).cloned() else { return Ok(()) };
+        // As for a round that goes out: one that is wider could not be read back.
+        let limit = self.limits.asks_sent;
+        if !old.silent && open.len() > limit {
+            return Err(Fault::Limit { what: "asks in a round", field: "asks_sent", limit });
+        }
         let last = index + 1 == self.journal.rounds.len();
         let kept = |asked: &Asked| old.asks.iter().find(|found| found.same_question(asked));
         // The answers in hand are for the last round: if that one is cut off they answer nothing any more,

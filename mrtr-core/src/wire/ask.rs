@@ -276,11 +276,14 @@ impl<'a> InputRequest<'a> {
         out.push(b'}');
     }
 
-    /// Whether parameters that were put together from an author's JSON are JSON. Those that were read are, and
-    /// so are those this crate wrote alone.
+    /// Whether what an author put into it may be sent: JSON members are JSON, a url is one. Parameters
+    /// that were read are JSON, and so are those this crate wrote alone.
     pub(crate) fn is_well_formed(&self, limits: &crate::Limits) -> bool {
-        self.kind != AskKind::Sampling
-            || self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok())
+        match self.kind {
+            AskKind::Form | AskKind::Roots => true,
+            AskKind::Url => self.url().is_some_and(|url| crate::form::Format::Uri.matches(&url)),
+            AskKind::Sampling => self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok()),
+        }
     }
 
     /// Made from parts that this crate wrote itself.

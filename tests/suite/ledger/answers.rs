@@ -61,8 +61,7 @@ fn b2_missing_is_missing() {
 /// B2, A5: an answer without a digest is refused before the claim, by its key.
 #[test]
 fn b2_an_answer_without_a_digest_is_refused() {
-    let deep = format!(r#"{{"k":{}{}}}"#, "[".repeat(400), "]".repeat(400));
-    for responses in [r#"{"k":{"content":{"s":"\ud800"}}}"#, &deep] {
+    for responses in [r#"{"k":{"content":{"s":"\ud800"}}}"#, r#"{"k":{"content":{"n":1e99999999999}}}"#] {
         let fault = digest(&["a", "k"], responses).unwrap_err();
         assert_eq!(fault.key, "k");
         let error = fault.to_error();

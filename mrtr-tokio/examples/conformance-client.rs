@@ -1,0 +1,132 @@
+//! What the official conformance suite asks of a client, on the public API alone.
+//!
+//! `conformance-client URL`, with the scenario's name in `MCP_CONFORMANCE_SCENARIO` and, for some, data in
+//! `MCP_CONFORMANCE_CONTEXT`.
+
+#![allow(clippy::std_instead_of_core)]
+
+use mrtr_core::{
+    Limits,
+    client::Config,
+    jsonrpc::{Json, JsonKind},
+    wire::{AskKind, ClientCapabilities, Implementation},
+};
+use mrtr_tokio::client::{Answer, Answerer, Client, NoAnswers, Options, Question};
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::DEBUG).init();
+    let url = std::env::args().nth(1).ok_or("usage: conformance-client URL")?;
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| String::from("{}"));
+    let mut can = ClientCapabilities::default();
+    can.form = true;
+    let config = Config::new(Implementation::new("mrtr-conformance-client", env!("CARGO_PKG_VERSION")), can);
+    let client = Client::http(&url, config, Options::default())?;
+    match scenario.as_str() {
+        "tools_call" => {
+            client.list_tools().await?;
+            client.call_tool("add_numbers", r#"{"a":5,"b":3}"#, &mut NoAnswers).await?;
+        }
+        "sep-2322-client-request-state" => {
+            client.list_tools().await?;
+            let mut accept = Accept { client: client.clone() };
+            client.call_tool("test_mrtr_echo_state", "{}", &mut accept).await?;
+            client.call_tool("test_mrtr_no_state", "{}", &mut accept).await?;
+            client.call_tool("test_mrtr_no_result_type", "{}", &mut accept).await?;
+        }
+        "http-standard-headers" => everything(&client).await?,
+        "http-custom-headers" => {
+            client.list_tools().await?;
+            let context = Json::parse(&context, &Limits::default()).map_err(|error| error.to_string())?;
+            for call in context.get("toolCalls").and_then(Json::items).into_iter().flatten() {
+                let name = call.get("name").and_then(Json::as_string).ok_or("a call without a name")?;
+                let arguments = call.get("arguments").map_or("{}", Json::as_str);
+                client.call_tool(&name, arguments, &mut NoAnswers).await?;
+            }
+        }
+        "http-invalid-tool-headers" => {
+            for tool in client.list_tools().await? {
+                client.call_tool(&tool.name, &sample(&tool.json), &mut NoAnswers).await?;
+            }
+        }
+        "json-schema-2020-12-preservation" => {
+            let tools = client.list_tools().await?;
+            let tool =
+                tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool").ok_or("no such tool")?;
+            let json = Json::parse(&tool.json, &Limits::default()).map_err(|error| error.to_string())?;
+            let schema = json.get("inputSchema").map_or("{}", Json::as_str);
+            client.call_tool("json_schema_echo", &format!("{{\"schema\":{schema}}}"), &mut NoAnswers).await?;
+        }
+        _ => {
+            client.discover().await?;
+            client.list_tools().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Lists everything there is, and uses it.
+async fn everything(client: &Client) -> Result<(), Failure> {
+    let limits = Limits::default();
+    let member = |json: &str, name: &str| {
+        let json = Json::parse(json, &limits).ok()?;
+        Some(json.get(name)?.as_string()?.into_owned())
+    };
+    for tool in client.list_tools().await? {
+        client.call_tool(&tool.name, &sample(&tool.json), &mut NoAnswers).await?;
+    }
+    for resource in client.list_resources().await? {
+        let uri = member(&resource, "uri").ok_or("a resource without a uri")?;
+        client.read_resource(&uri, &mut NoAnswers).await?;
+    }
+    for prompt in client.list_prompts().await? {
+        let name = member(&prompt, "name").ok_or("a prompt without a name")?;
+        client.get_prompt(&name, "{}", &mut NoAnswers).await?;
+    }
+    Ok(())
+}
+
+/// Arguments with something for every required property.
+fn sample(tool: &str) -> String {
+    let limits = Limits::default();
+    let Ok(tool) = Json::parse(tool, &limits) else { return String::from("{}") };
+    let schema = tool.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT);
+    let required = schema.get("required").and_then(Json::items).into_iter().flatten();
+    let members: Vec<String> = required
+        .filter(|name| name.kind() == JsonKind::String)
+        .map(|name| {
+            let property = name.as_string().and_then(|name| schema.get("properties")?.get(&name));
+            let kind = property.and_then(|property| property.get("type")?.as_string());
+            let value = match kind.as_deref() {
+                Some("integer" | "number") => "1",
+                Some("boolean") => "true",
+                Some("array") => "[]",
+                Some("object") => "{}",
+                _ => "\"x\"",
+            };
+            format!("{}:{value}", name.as_str())
+        })
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Accepts every form, and calls another tool in between.
+struct Accept {
+    client: Client,
+}
+
+impl Answerer for Accept {
+    async fn answer(&mut self, question: Question<'_>) -> Answer {
+        if question.request().kind() != AskKind::Form {
+            return Answer::Unavailable(String::from("only forms are answered here"));
+        }
+        // A call between the rounds carries nothing of this one.
+        if let Err(error) = self.client.call_tool("test_mrtr_unrelated", "{}", &mut NoAnswers).await {
+            return Answer::Unavailable(error.to_string());
+        }
+        Answer::Accept(String::from(r#"{"confirmed":true}"#))
+    }
+}

@@ -1,0 +1,131 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::filter::LevelFilter;
+
+/// Multi round-trip requests for the Model Context Protocol: servers that ask in mid-request.
+#[derive(Parser)]
+#[command(name = "mrtr", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// What is logged, to standard error.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
+    pub(crate) log: Log,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Log {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl Log {
+    pub(crate) const fn level(self) -> LevelFilter {
+        match self {
+            Self::Off => LevelFilter::OFF,
+            Self::Error => LevelFilter::ERROR,
+            Self::Warn => LevelFilter::WARN,
+            Self::Info => LevelFilter::INFO,
+            Self::Debug => LevelFilter::DEBUG,
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serves the example tools on this machine, calls one of them over HTTP, and asks you what it asks.
+    Demo(Demo),
+    /// Serves the example tools.
+    Serve(Serve),
+    /// Calls a tool of a server, and asks you what it asks. Without TOOL, lists the tools.
+    Call(Call),
+    /// Makes a key to seal states with: prints it, or writes it into a file that only you can read.
+    Keygen {
+        /// The file; it must not exist yet.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// How questions are answered, and what is shown of it.
+#[derive(Group, Default)]
+pub(crate) struct Answering {
+    /// An answer given in advance, for the question with this key: the form's content, `accept`, `decline` or
+    /// `cancel`; a model's reply as a string; roots as an array of urls. Questions without one are put to you.
+    #[arg(long = "answer", value_name = "KEY=JSON")]
+    pub(crate) answers: Vec<String>,
+    /// Shows each round: what was sent, what was asked, how long it took. Answers are not shown, and of a state
+    /// only its length and its first eight characters.
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Shows the answers too.
+    #[arg(long, requires = "trace")]
+    pub(crate) trace_answers: bool,
+    /// Prints the whole result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Group)]
+pub(crate) struct Demo {
+    /// The tool. Left out: you choose, or `plan` if there is no terminal.
+    pub(crate) tool: Option<String>,
+    /// Its arguments, an object. Left out: ones that fit the example.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+#[derive(Group)]
+#[group(id = "serve")]
+pub(crate) struct Serve {
+    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
+    #[arg(long, value_name = "ADDR", required_unless_present = "stdio")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Serves on standard input and output.
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+    /// The file with the key that states are sealed with (see `mrtr keygen`).
+    #[arg(long, value_name = "FILE", conflicts_with = "key_env")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The environment variable with the key.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key_env: Option<String>,
+    /// A further name that may stand in `Host`: `mcp.example.com`, `mcp.example.com:8443`.
+    #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "stdio")]
+    pub(crate) hosts: Vec<String>,
+    /// Pages of this origin may call: `https://app.example.com`.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", conflicts_with = "stdio")]
+    pub(crate) origins: Vec<String>,
+}
+
+#[derive(Group)]
+pub(crate) struct Call {
+    /// The server's url (not with --stdio), then the tool.
+    #[arg(value_name = "URL] [TOOL", num_args = 0..=2)]
+    pub(crate) target: Vec<String>,
+    /// Starts the server with the command after `--`, and calls it over its standard input and output.
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// The tool's arguments, an object.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) args: String,
+    /// A header of every request: `Name: value`. Never follows a redirect.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "stdio")]
+    pub(crate) headers: Vec<String>,
+    /// The environment variable with a token, sent as `Authorization: Bearer`.
+    #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
+    pub(crate) bearer_env: Option<String>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// The server's command, with --stdio.
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) server: Vec<String>,
+}

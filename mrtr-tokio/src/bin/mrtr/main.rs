@@ -1,0 +1,86 @@
+//! The command `mrtr`: multi round-trip requests from a terminal.
+
+#![allow(clippy::std_instead_of_core)]
+
+mod answers;
+mod args;
+mod call;
+mod demo;
+mod prompt;
+mod serve;
+mod show;
+mod terminal;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+
+/// What went wrong, for whoever typed the command, and the exit code that goes with it.
+#[derive(Debug)]
+struct Failure {
+    text: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Something failed.
+    const FAILED: u8 = 1;
+    /// An answer is missing, and nobody is there to ask.
+    const UNANSWERED: u8 = 3;
+    /// The person gave up with Ctrl-C.
+    const INTERRUPTED: u8 = 130;
+
+    fn new(text: impl std::fmt::Display) -> Self {
+        Self { text: text.to_string(), code: Self::FAILED }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(args.log.level())
+        .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            show::complain(&error.to_string());
+            return ExitCode::from(Failure::FAILED);
+        }
+    };
+    let done = runtime.block_on(run(args.command));
+    // A read of standard input that nothing will ever answer must not keep the process.
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            show::complain(&failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Demo(demo) => demo::run(demo).await,
+        Command::Serve(serve) => serve::run(serve).await,
+        Command::Call(call) => call::run(call).await,
+        Command::Keygen { out } => keygen(out.as_deref()),
+    }
+}
+
+fn keygen(out: Option<&std::path::Path>) -> Result<(), Failure> {
+    match out {
+        Some(path) => {
+            mrtr_tokio::keys::generate_file(path).map_err(Failure::new)?;
+            show::note(&format!("wrote a new key to {}", path.display()));
+        }
+        None => show::result(&mrtr_tokio::keys::generate().map_err(Failure::new)?),
+    }
+    Ok(())
+}

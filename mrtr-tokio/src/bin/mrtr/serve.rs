@@ -1,0 +1,80 @@
+//! `mrtr serve`: the example tools for others.
+
+use std::net::SocketAddr;
+
+use mrtr_core::handler::Service;
+use mrtr_tokio::{
+    example_tools,
+    keys::KeySource,
+    server::{self, Anonymous, Bind, Endpoint, Identity},
+    stdio,
+};
+use tokio::net::TcpListener;
+
+use crate::{Failure, args::Serve, show};
+
+pub(crate) async fn run(serve: Serve) -> Result<(), Failure> {
+    let source = match (&serve.key_file, &serve.key_env) {
+        (Some(path), _) => KeySource::File(path),
+        (None, Some(name)) => KeySource::Env(name),
+        (None, None) => KeySource::Ephemeral,
+    };
+    let sealer = source.sealer(example_tools::NAME).map_err(Failure::new)?;
+    let service = example_tools::service(sealer).map_err(Failure::new)?;
+    match serve.listen {
+        Some(address) => http(service, address, &serve).await,
+        None => {
+            let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+            let options = stdio::Options::default();
+            let served =
+                stdio::serve(service, Identity::Anonymous, input, output, options, asked_to_stop()).await;
+            served.map_err(Failure::new)
+        }
+    }
+}
+
+async fn http(service: Service, address: SocketAddr, serve: &Serve) -> Result<(), Failure> {
+    let listener =
+        TcpListener::bind(address).await.map_err(|error| Failure::new(format!("{address}: {error}")))?;
+    let address = listener.local_addr().map_err(Failure::new)?;
+    let loopback = address.ip().is_loopback();
+    let bind = if loopback { Bind::Loopback } else { Bind::Network };
+    let endpoint = Endpoint::builder(service, Anonymous::new())
+        .bind(bind, |mut gate| {
+            for host in &serve.hosts {
+                gate = gate.allow_host(host)?;
+            }
+            for origin in &serve.origins {
+                gate = gate.allow_origin(origin)?;
+            }
+            Ok(gate)
+        })
+        .map_err(|error: server::NotAName| Failure::new(error))?
+        .build();
+    let options = server::Options::default();
+    let host = if loopback { format!("localhost:{}", address.port()) } else { address.to_string() };
+    show::result(&format!("http://{host}{}", options.path));
+    server::serve(listener, endpoint, options, asked_to_stop()).await.map_err(Failure::new)
+}
+
+/// Ready at Ctrl-C, and where there is such a thing at SIGTERM.
+async fn asked_to_stop() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}

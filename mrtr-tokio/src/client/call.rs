@@ -1,0 +1,449 @@
+//! One call, from its first request to its outcome.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use mrtr_core::{
+    ErrorCode, RpcError, Timestamp,
+    client::{
+        AnswerError, Call, Complete, Exchange, InputRequired, InputResponse, NotSent, Open, Pending, Reason,
+        Received, Resend, Retrying, StartError, StateRefused, Stopped, Violation,
+    },
+    http::ParamHeaders,
+    jsonrpc::{Json, Refusal},
+    wire::key::SERVER_INFO,
+};
+use tokio::time::timeout;
+
+use super::{
+    Answer, Answerer, Client, Event, Inner, Question, WireError,
+    wire::{Replies, Wire},
+};
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server says that it failed.
+    #[error("the server answers: {0}")]
+    Peer(RpcError),
+    /// The server refuses a retry, most likely for its state: it has expired, or the server's key has changed.
+    /// The call can be made anew.
+    #[error("the server refuses to go on: {0}")]
+    StateRefused(RpcError),
+    /// The request cannot be made.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// No message came back.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The reply did not come in time (`Policy::request_timeout`, `Policy::request_longest`, `Limits::exchange`);
+    /// the request was cancelled.
+    #[error("the reply did not come in time")]
+    Timeout,
+    /// The server breaks the protocol.
+    #[error("the server breaks the protocol: {0}")]
+    Violation(Violation),
+    /// The reply is legal, but this client goes no further.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The retry was not sent.
+    #[error(transparent)]
+    NotSent(Reason),
+    /// Questions that nobody could be asked. Nothing was sent for them, and none of the round was asked.
+    #[error("not answered: {}", Unanswered::list(.0))]
+    Unanswered(Vec<Unanswered>),
+    /// An answer did not fit, three times.
+    #[error("the answer to {key:?} does not fit: {error}")]
+    Answer {
+        /// The question's key.
+        key: String,
+        /// What is wrong.
+        error: String,
+    },
+}
+
+/// A question that nobody could be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unanswered {
+    /// Its key.
+    pub key: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unanswered {
+    fn list(all: &[Self]) -> String {
+        let one = |unanswered: &Self| format!("{:?} ({})", unanswered.key, unanswered.reason);
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The result of a call. `Debug` shows its size.
+pub struct Reply(Exchange<Complete>);
+
+impl Reply {
+    /// The result, an object.
+    #[must_use]
+    pub fn result(&self) -> Json<'_> {
+        // Made only from exchanges that ended in one.
+        self.0.result().unwrap_or(Json::NULL)
+    }
+
+    /// How many request/result legs it took: 1 if nothing was asked.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        self.0.rounds()
+    }
+
+    /// Whether the result may be kept for as long as its hints say: not if it depends on answers.
+    #[must_use]
+    pub fn may_be_kept(&self) -> bool {
+        !self.0.carried_answers_or_state()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a request/result leg ended, if not in an error.
+enum Leg {
+    Asked(Exchange<InputRequired>),
+    Complete(Exchange<Complete>),
+    Refused(StateRefused),
+}
+
+/// Answers that do not fit are asked for again so often.
+const ATTEMPTS: usize = 3;
+
+impl Client {
+    /// Makes a call, and puts the server's questions to `answerer` until the result is there.
+    ///
+    /// Dropping the future cancels the request that is under way.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result.
+    pub async fn call(&self, call: Call<'_>, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
+        self.inner.call(call, ParamHeaders::NONE, answerer).await
+    }
+
+    /// Calls a tool; `arguments` is the JSON text of an object.
+    ///
+    /// Over HTTP, arguments that the tool wants mirrored into headers are, if the tool was
+    /// [listed](Self::list_tools). If it was not and the server insists, the tools are listed and the call is made
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result. A tool that failed has one: look at its `isError`.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: &str,
+        answerer: &mut impl Answerer,
+    ) -> Result<Reply, CallError> {
+        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", quoted(name));
+        let call = Call::new("tools/call", &params);
+        let known = self.inner.annotations().get(name).cloned();
+        let Some(annotations) = known else {
+            let first = self.inner.call(call.clone(), ParamHeaders::NONE, answerer).await;
+            return match first {
+                Err(CallError::Peer(error)) if error.code == ErrorCode::HEADER_MISMATCH => {
+                    self.list_tools().await?;
+                    let annotations = self.inner.annotations().get(name).cloned();
+                    match annotations.filter(|annotations| !annotations.is_empty()) {
+                        Some(annotations) => self.inner.call(call, &annotations, answerer).await,
+                        None => Err(CallError::Peer(error)),
+                    }
+                }
+                other => other,
+            };
+        };
+        self.inner.call(call, &annotations, answerer).await
+    }
+
+    /// Gets a prompt; `arguments` is the JSON text of an object of strings.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result.
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &str,
+        answerer: &mut impl Answerer,
+    ) -> Result<Reply, CallError> {
+        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", quoted(name));
+        self.call(Call::new("prompts/get", &params), answerer).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result.
+    pub async fn read_resource(&self, uri: &str, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
+        let params = format!("{{\"uri\":{}}}", quoted(uri));
+        self.call(Call::new("resources/read", &params), answerer).await
+    }
+}
+
+/// A string as JSON.
+pub(super) fn quoted(text: &str) -> String {
+    // Writing a string cannot fail.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+impl Inner {
+    async fn call(
+        &self,
+        call: Call<'_>,
+        annotations: &ParamHeaders,
+        answerer: &mut impl Answerer,
+    ) -> Result<Reply, CallError> {
+        let mut message = Vec::new();
+        let pending = self.core.start(self.next_id(), call, self.clock.now(), &mut message)?;
+        let mut round = 1;
+        let mut leg = self.leg::<Pending>(pending, message, annotations, round, answerer).await?;
+        loop {
+            match leg {
+                Leg::Complete(exchange) => {
+                    return match exchange.result() {
+                        Ok(_) => Ok(Reply(exchange)),
+                        Err(error) => Err(CallError::Peer(error.clone())),
+                    };
+                }
+                Leg::Refused(refused) => {
+                    let exchange = refused.into_outcome();
+                    return match exchange.result() {
+                        Ok(_) => Ok(Reply(exchange)),
+                        Err(error) => Err(CallError::StateRefused(error.clone())),
+                    };
+                }
+                Leg::Asked(mut asked) => {
+                    self.ask(&mut asked, answerer).await?;
+                    let mut message = Vec::new();
+                    let retrying = self.proceed(asked, &mut message, answerer).await?;
+                    round += 1;
+                    leg = self.leg::<Retrying>(retrying, message, annotations, round, answerer).await?;
+                }
+            }
+        }
+    }
+
+    /// Puts the questions of a round to the answerer.
+    async fn ask(
+        &self,
+        asked: &mut Exchange<InputRequired>,
+        answerer: &mut impl Answerer,
+    ) -> Result<(), CallError> {
+        let server = asked
+            .meta()
+            .and_then(|meta| meta.get(SERVER_INFO)?.get("name")?.as_string().map(Cow::into_owned));
+        let server = server.as_deref();
+        let keys: Vec<String> = asked.missing().map(String::from).collect();
+        let mut unanswered = Vec::new();
+        for ask in asked.asks() {
+            if let Err(reason) = answerer.could_answer(Question { ask, server, problem: None }) {
+                unanswered.push(Unanswered { key: ask.key().into(), reason });
+            }
+        }
+        if !unanswered.is_empty() {
+            return Err(CallError::Unanswered(unanswered));
+        }
+        for key in keys {
+            let mut problem: Option<String> = None;
+            for _ in 0..ATTEMPTS {
+                let Some(ask) = asked.ask(&key) else { break };
+                let answer = answerer.answer(Question { ask, server, problem: problem.as_deref() }).await;
+                if let Answer::Unavailable(reason) = answer {
+                    return Err(CallError::Unanswered(vec![Unanswered { key, reason }]));
+                }
+                match self.take(asked, &key, &answer) {
+                    Ok(()) => {
+                        problem = None;
+                        if let Some((ask, answer)) =
+                            asked.ask(&key).and_then(|ask| Some((ask, ask.answer()?)))
+                        {
+                            answerer.observe(Event::Answered { ask, answer });
+                        }
+                        break;
+                    }
+                    Err(error) => problem = Some(error.to_string()),
+                }
+            }
+            if let Some(error) = problem {
+                return Err(CallError::Answer { key, error });
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &self,
+        asked: &mut Exchange<InputRequired>,
+        key: &str,
+        answer: &Answer,
+    ) -> Result<(), AnswerError> {
+        let json =
+            |text| Json::parse(text, &self.limits).map_err(|refusal: Refusal| AnswerError::Json(refusal));
+        let response = match answer {
+            Answer::Accept(text) => InputResponse::accept(json(text)?),
+            Answer::AcceptUrl => InputResponse::accepted_url(),
+            Answer::Decline => InputResponse::decline(),
+            // An answer that could not be had is not sent at all; the caller has dealt with it.
+            Answer::Cancel | Answer::Unavailable(_) => InputResponse::cancel(),
+            Answer::Sampling(text) => InputResponse::sampling(json(text)?),
+            Answer::Roots(text) => InputResponse::roots(json(text)?),
+            Answer::Wire(text) => InputResponse::from_wire(json(text)?),
+        };
+        asked.answer(key, response)
+    }
+
+    /// Writes the retry, once its time has come (G-06).
+    async fn proceed(
+        &self,
+        mut asked: Exchange<InputRequired>,
+        message: &mut Vec<u8>,
+        answerer: &mut impl Answerer,
+    ) -> Result<Exchange<Retrying>, CallError> {
+        let id = self.next_id();
+        loop {
+            match asked.proceed(id.clone(), self.clock.now(), message) {
+                Ok(retrying) => return Ok(retrying),
+                Err(NotSent { given_back, reason: Reason::TooEarly { not_before } }) => {
+                    asked = given_back;
+                    let wait = self.clock.until(not_before).max(Duration::from_millis(1));
+                    answerer.observe(Event::Waiting(wait));
+                    tokio::time::sleep(wait).await;
+                }
+                Err(NotSent { reason, .. }) => return Err(CallError::NotSent(reason)),
+            }
+        }
+    }
+
+    /// Sends a request, and reads until its reply is there.
+    async fn leg<S: Open>(
+        &self,
+        exchange: Exchange<S>,
+        mut message: Vec<u8>,
+        annotations: &ParamHeaders,
+        round: u32,
+        answerer: &mut impl Answerer,
+    ) -> Result<Leg, CallError> {
+        let mut flight = InFlight { exchange: Some(exchange), wire: &self.wire };
+        loop {
+            let sent = self.clock.now();
+            let resend = match self.once(&mut flight, message, annotations, (round, sent), answerer).await? {
+                Once::Leg(leg) => return Ok(leg),
+                Once::Again(resend) => resend,
+            };
+            message = Vec::new();
+            match resend.send(self.next_id(), self.clock.now(), &mut message) {
+                Ok(exchange) => flight.exchange = Some(exchange),
+                Err(NotSent { reason, .. }) => return Err(CallError::NotSent(reason)),
+            }
+        }
+    }
+
+    async fn once<S: Open>(
+        &self,
+        flight: &mut InFlight<'_, S>,
+        message: Vec<u8>,
+        annotations: &ParamHeaders,
+        (round, sent): (u32, Timestamp),
+        answerer: &mut impl Answerer,
+    ) -> Result<Once<S>, CallError> {
+        let Some(exchange) = &flight.exchange else { return Err(Stopped::Lost.into()) };
+        let (method, id, bytes) = (exchange.method(), exchange.request_id(), message.len());
+        answerer.observe(Event::Sent { round, method, id, bytes });
+        let opening = self.wire.open(exchange.request_id(), message, annotations);
+        let mut replies = match timeout(self.clock.until(exchange.timeout()), opening).await {
+            Ok(Ok(replies)) => replies,
+            Ok(Err(error)) => return lost(flight, error),
+            Err(_) => return Err(CallError::Timeout),
+        };
+        loop {
+            // While it is here, dropping this future cancels the request.
+            let until = flight
+                .exchange
+                .as_ref()
+                .map_or(Duration::ZERO, |exchange| self.clock.until(exchange.timeout()));
+            let received = match timeout(until, Replies::next(&mut replies)).await {
+                Ok(Ok(received)) => received,
+                Ok(Err(error)) => return lost(flight, error),
+                Err(_) => return Err(CallError::Timeout),
+            };
+            let Some(exchange) = flight.exchange.take() else { return Err(Stopped::Lost.into()) };
+            let now = self.clock.now();
+            let (bytes, after) = (received.len(), now.saturating_since(sent));
+            let mut done =
+                |error: Option<Cow<'_, str>>| answerer.observe(Event::Done { round, error, bytes, after });
+            match exchange.receive(&received, now) {
+                Received::Aside(exchange, aside) => {
+                    answerer.observe(Event::Aside(&aside));
+                    flight.exchange = Some(exchange);
+                }
+                Received::InputRequired(asked) => {
+                    let (asks, state) = (asked.asks().collect(), asked.state_excerpt());
+                    answerer.observe(Event::Asked { round, asks, state, bytes, after });
+                    return Ok(Once::Leg(Leg::Asked(asked)));
+                }
+                Received::Complete(exchange) => {
+                    done(exchange.result().err().map(|error| error.to_string().into()));
+                    return Ok(Once::Leg(Leg::Complete(exchange)));
+                }
+                Received::StateRefused(refused) => {
+                    done(Some("the state was refused".into()));
+                    return Ok(Once::Leg(Leg::Refused(refused)));
+                }
+                Received::Resend(resend) => return Ok(Once::Again(resend)),
+                Received::Invalid(violation) => {
+                    done(Some(violation.to_string().into()));
+                    return Err(CallError::Violation(violation));
+                }
+                Received::Stopped(stopped) => {
+                    done(Some(stopped.to_string().into()));
+                    return Err(stopped.into());
+                }
+            }
+        }
+    }
+}
+
+enum Once<S: Open> {
+    Leg(Leg),
+    /// The request has to go out once more.
+    Again(Resend<S>),
+}
+
+/// No reply comes: whether the request may go out again is for the core to say.
+fn lost<S: Open>(flight: &mut InFlight<'_, S>, error: WireError) -> Result<Once<S>, CallError> {
+    let Some(exchange) = flight.exchange.take() else { return Err(error.into()) };
+    match error {
+        WireError::Broken => exchange.lost().map(Once::Again).map_err(CallError::Stopped),
+        WireError::Connect(_) | WireError::Http(_) | WireError::Header(_) | WireError::TooLarge { .. } => {
+            Err(error.into())
+        }
+    }
+}
+
+/// A request that is under way: dropping it gives the request up.
+struct InFlight<'w, S: Open> {
+    exchange: Option<Exchange<S>>,
+    wire: &'w Wire,
+}
+
+impl<S: Open> Drop for InFlight<'_, S> {
+    fn drop(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            let mut message = Vec::new();
+            exchange.cancel("", &mut message);
+            self.wire.post(&message);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A client over streamable HTTP and over the stdio of a child process.
+//!
+//! What the protocol wants of a client is the core's: which request goes out, what a reply means, when to stop.
+//! This brings the bytes to the server, and the questions to an [`Answerer`].
+//!
+//! ```no_run
+//! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
+//! use mrtr_core::{client::Config, wire::{ClientCapabilities, Implementation}};
+//! use mrtr_tokio::client::{Answer, Answerer, Client, Options, Question};
+//!
+//! /// Says no to everything.
+//! struct Never;
+//!
+//! impl Answerer for Never {
+//!     async fn answer(&mut self, question: Question<'_>) -> Answer {
+//!         eprintln!("{:?}", question.request().message());
+//!         Answer::Decline
+//!     }
+//! }
+//!
+//! let mut can = ClientCapabilities::default();
+//! can.form = true;
+//! let config = Config::new(Implementation::new("host", "1.0"), can);
+//! let client = Client::http("http://127.0.0.1:3000/mcp", config, Options::default())?;
+//! let reply = client.call_tool("delete", r#"{"path":"notes.txt"}"#, &mut Never).await?;
+//! println!("{}", reply.result().as_str());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `call` | one call, from its first request to its outcome |
+//! | `answer` | [`Answerer`]: who is asked |
+//! | `list` | lists of tools, prompts and resources |
+//! | `wire` | a request and the messages that come back for it, over either transport |
+//! | `http`, `pipe` | the transports |
+
+mod answer;
+mod call;
+mod http;
+mod list;
+mod pipe;
+mod wire;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use ::http::{HeaderName, HeaderValue};
+use mrtr_core::{
+    Limits,
+    client::{self as core, Channel, Config},
+    http::ParamHeaders,
+    jsonrpc::RequestId,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    process::Command,
+};
+
+pub use answer::{Answer, Answerer, Event, NoAnswers, Question};
+pub use call::{CallError, Reply, Unanswered};
+pub use http::UrlError;
+pub use list::Tool;
+pub use wire::WireError;
+
+use crate::clock::Clock;
+
+/// How a [`Client`] carries its messages.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The bounds of messages, in both directions. They replace those of the configuration.
+    pub limits: Limits,
+    /// Headers of every HTTP request: `Authorization`, say. They never leave the server's origin, because no
+    /// redirect is followed.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// How long connecting may take, TLS not counted. Default 10 s.
+    pub connect_timeout: Duration,
+    /// How long the child may take to end once its input is closed, before it is killed. Default 3 s.
+    pub grace: Duration,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(10),
+            grace: Duration::from_secs(3),
+            clock: Clock::system(),
+        }
+    }
+}
+
+/// Calls one server. Cheap to clone; calls run side by side.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    core: core::Client,
+    wire: wire::Wire,
+    clock: Clock,
+    limits: Limits,
+    next_id: AtomicI64,
+    /// Annotations of the tools that were listed (R-173).
+    annotations: Mutex<BTreeMap<String, Arc<ParamHeaders>>>,
+}
+
+impl Client {
+    /// A client of the server at this address. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// If it is no `http` or `https` address, or the system has no TLS roots for `https`.
+    pub fn http(url: &str, config: Config, options: Options) -> Result<Self, UrlError> {
+        let wire = wire::Wire::Http(http::Http::new(url, &options)?);
+        Ok(Self::new(wire, config.channel(Channel::Own), &options))
+    }
+
+    /// A client of the server that this command starts. It is started with the first request, and again if it
+    /// has ended in between (R-185); it is killed when the last clone of the client is dropped. To let it end by
+    /// itself, [`close`](Self::close) the client.
+    ///
+    /// Standard input and output are taken for the protocol; standard error is as `command` says.
+    #[must_use]
+    pub fn stdio(command: Command, config: Config, options: Options) -> Self {
+        let pipe = pipe::Pipe::child(command, options.limits.message_bytes, options.grace);
+        Self::new(wire::Wire::Pipe(pipe), config.channel(Channel::Shared), &options)
+    }
+
+    /// A client of whoever reads `output` and writes `input`, one message a line. Must be called within a tokio
+    /// runtime.
+    pub fn pipe(
+        input: impl AsyncRead + Send + 'static,
+        output: impl AsyncWrite + Send + 'static,
+        config: Config,
+        options: Options,
+    ) -> Self {
+        let pipe = pipe::Pipe::open(input, output, options.limits.message_bytes, options.grace);
+        Self::new(wire::Wire::Pipe(pipe), config.channel(Channel::Shared), &options)
+    }
+
+    fn new(wire: wire::Wire, config: Config, options: &Options) -> Self {
+        let core = core::Client::new(config.limits(options.limits.clone()));
+        let inner = Inner {
+            core,
+            wire,
+            clock: options.clock,
+            limits: options.limits.clone(),
+            next_id: AtomicI64::new(1),
+            annotations: Mutex::new(BTreeMap::new()),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Ends the connection in order: the child's input is closed, and it is waited for. Over HTTP nothing is to
+    /// be done.
+    pub async fn close(&self) {
+        if let wire::Wire::Pipe(pipe) = &self.inner.wire {
+            pipe.close().await;
+        }
+    }
+}
+
+impl Inner {
+    fn next_id(&self) -> RequestId {
+        self.next_id.fetch_add(1, Ordering::Relaxed).into()
+    }
+
+    fn annotations(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ParamHeaders>>> {
+        // Nothing panics while it is held.
+        self.annotations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,236 @@
+//! Where sealing secrets come from (G-53, R-077).
+//!
+//! A secret is 32 random bytes or more, the same on every replica and after every restart. In files and
+//! environment variables it stands as base64url without padding, as [`generate`] makes it.
+//!
+//! ```
+//! use mrtr_tokio::keys::{self, KeySource};
+//!
+//! let text = keys::generate()?;
+//! let sealer = KeySource::Bytes(&keys::decode(&text)?).sealer("files")?;
+//! assert_eq!(sealer.audience(), "files");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    sync::Once,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use mrtr_core::seal::{KeyRing, KeyTooShort, Sealer, Secret};
+use zeroize::Zeroizing;
+
+/// Where a secret comes from. `Debug` shows no bytes.
+#[derive(Clone, Copy)]
+#[allow(clippy::exhaustive_enums)]
+pub enum KeySource<'a> {
+    /// A file that only its owner can read, with the text of a key.
+    File(&'a Path),
+    /// An environment variable with the text of a key.
+    Env(&'a str),
+    /// The bytes themselves, from a secret store, say.
+    Bytes(&'a [u8]),
+    /// A key made now, that nothing but this process ever knows. A state does not outlive the process, and no
+    /// other replica takes it; this is said once, as a warning.
+    Ephemeral,
+}
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("the key file {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others can read or change the file.
+    #[error("the key file {} may be used by others (mode {mode:03o}): chmod 600", path.display())]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The environment variable is not there.
+    #[error("the environment variable {0} is not set")]
+    Unset(String),
+    /// The text is not a key's.
+    #[error("not the text of a key: base64url without padding, as `mrtr keygen` makes it")]
+    Text,
+    /// Too few bytes.
+    #[error(transparent)]
+    TooShort(#[from] KeyTooShort),
+    /// The system gives no entropy.
+    #[error("no entropy for a key: {0}")]
+    Entropy(io::Error),
+}
+
+impl KeySource<'_> {
+    /// Reads the secret.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or one that is not fit to seal with.
+    pub fn secret(self) -> Result<Secret, KeyError> {
+        match self {
+            Self::Bytes(bytes) => Ok(Secret::from_bytes(bytes)?),
+            Self::File(path) => Ok(Secret::from_bytes(&decode(&read(path)?)?)?),
+            Self::Env(name) => {
+                let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.into()))?;
+                let text = Zeroizing::new(text.into_string().map_err(|_| KeyError::Text)?);
+                Ok(Secret::from_bytes(&decode(&text)?)?)
+            }
+            Self::Ephemeral => {
+                static WARNED: Once = Once::new();
+                WARNED.call_once(|| {
+                    tracing::warn!(
+                        "states are sealed with a key that only this process knows: after a restart, and on any \
+                         other replica, calls that wait for an answer are refused"
+                    );
+                });
+                Ok(Secret::from_bytes(&*random()?)?)
+            }
+        }
+    }
+
+    /// A sealer that encrypts under this secret alone, for the service that `audience` names: the same name on
+    /// all replicas, never a version, host, port or process (G-52).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`secret`](Self::secret).
+    pub fn sealer(self, audience: &str) -> Result<Sealer, KeyError> {
+        Ok(Sealer::encrypted(&KeyRing::new(self.secret()?), audience))
+    }
+}
+
+impl core::fmt::Debug for KeySource<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "File({})", path.display()),
+            Self::Env(name) => write!(f, "Env({name})"),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Ephemeral => f.write_str("Ephemeral"),
+        }
+    }
+}
+
+/// The text of a new key: 32 random bytes.
+///
+/// # Errors
+///
+/// [`KeyError::Entropy`].
+pub fn generate() -> Result<Zeroizing<String>, KeyError> {
+    Ok(encode(&*random()?))
+}
+
+/// Writes a new key into a file that only its owner can read. A file that is there already is left alone.
+///
+/// # Errors
+///
+/// If the file exists or cannot be written.
+pub fn generate_file(path: &Path) -> Result<(), KeyError> {
+    let failed = |error| KeyError::File { path: path.into(), error };
+    let text = generate()?;
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.write_all(b"\n"))
+        .and_then(|()| file.sync_all())
+        .map_err(failed)
+}
+
+/// The bytes of a key's text. White space around it does not matter.
+///
+/// # Errors
+///
+/// [`KeyError::Text`].
+pub fn decode(text: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| KeyError::Text)?;
+    if bytes.is_empty() { Err(KeyError::Text) } else { Ok(Zeroizing::new(bytes)) }
+}
+
+fn encode(bytes: &[u8]) -> Zeroizing<String> {
+    Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *bytes).map_err(|error| KeyError::Entropy(error.into()))?;
+    Ok(bytes)
+}
+
+/// Bytes of a key file that are read: far more than any key has.
+const FILE_BYTES: u64 = 64 << 10;
+
+fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
+    let failed = |error| KeyError::File { path: path.into(), error };
+    let file = File::open(path).map_err(failed)?;
+    // Of the open file, not of the path: what is checked is what is read.
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::MetadataExt::mode(&file.metadata().map_err(failed)?) & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Mode { path: path.into(), mode });
+        }
+    }
+    let mut text = Zeroizing::new(String::with_capacity(128));
+    file.take(FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_bytes_are_one_to_one() {
+        for length in 0..70_u8 {
+            let bytes: Vec<u8> = (0..length).map(|byte| byte.wrapping_mul(37)).collect();
+            let text = encode(&bytes);
+            match decode(&text) {
+                Ok(back) => assert_eq!(*back, bytes),
+                Err(_) => assert!(bytes.is_empty()),
+            }
+        }
+        assert_eq!(&*encode(b"\xfb\xff\xfe"), "-__-");
+        for broken in ["", "A", "AA==", "AB", "A+", "A A", "é"] {
+            assert!(matches!(decode(broken), Err(KeyError::Text)), "{broken:?}");
+        }
+        assert_eq!(**decode(" AA\n").unwrap(), [0]);
+    }
+
+    #[test]
+    fn short_keys_and_missing_ones_are_named() {
+        assert!(matches!(KeySource::Bytes(&[1; 31]).secret(), Err(KeyError::TooShort(_))));
+        let error = KeySource::Env("MRTR_NO_SUCH_KEY").secret().unwrap_err();
+        assert_eq!(error.to_string(), "the environment variable MRTR_NO_SUCH_KEY is not set");
+        assert_eq!(format!("{:?}", KeySource::Bytes(&[7; 32])), "Bytes(32)");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_of_others_are_refused_and_never_overwritten() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = std::env::temp_dir().join(format!("mrtr-key-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        generate_file(&path).unwrap();
+        let made = KeySource::File(&path).secret().unwrap();
+        assert!(matches!(generate_file(&path), Err(KeyError::File { .. })));
+        assert_eq!(KeySource::File(&path).secret().unwrap().key_id(), made.key_id());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let error = KeySource::File(&path).secret().unwrap_err();
+        assert!(matches!(error, KeyError::Mode { mode: 0o640, .. }), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

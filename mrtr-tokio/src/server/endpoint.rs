@@ -1,0 +1,211 @@
+//! What all requests share.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Request, Response};
+use mrtr_core::{
+    handler::Service,
+    http::{Bind, Gate},
+};
+use tokio::sync::{Semaphore, watch};
+
+use super::{
+    ReplyBody, exchange,
+    principal::{Complaint, Principals},
+};
+use crate::{changes::Changes, clock::Clock};
+
+/// Bounds on what peers can make the endpoint hold, and for how long.
+///
+/// The size of a message is the core's (`Limits::message_bytes`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// Requests at once. Those over the bound get a 503 at once. Default 1,024.
+    pub requests: usize,
+    /// Subscriptions at once, not counted among the requests. Default 1,024.
+    pub subscriptions: usize,
+    /// How long a body may take to arrive. Default 30 s.
+    pub body_timeout: Duration,
+    /// How long a reply may be silent before a comment is sent, so that nobody takes the connection for dead.
+    /// The comment opens the event stream. Default 15 s.
+    pub keep_alive: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            requests: 1_024,
+            subscriptions: 1_024,
+            body_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Answers requests for one [`Service`]. Cheap to clone; must be used within a tokio runtime.
+#[derive(Clone)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    pub(super) service: Service,
+    pub(super) principals: Box<dyn Principals>,
+    pub(super) gate: Gate,
+    pub(super) bind: Bind,
+    pub(super) changes: Changes,
+    pub(super) bounds: Bounds,
+    pub(super) clock: Clock,
+    pub(super) requests: Arc<Semaphore>,
+    pub(super) subscriptions: Arc<Semaphore>,
+    /// Whether the server is going away: subscriptions are closed in order.
+    pub(super) closing: watch::Sender<bool>,
+    /// One receiver for every request in hand.
+    pub(super) busy: watch::Sender<()>,
+    pub(super) complaint: Complaint,
+}
+
+impl Endpoint {
+    /// An endpoint for callers on this machine: `Host` and `Origin` must name it. For a network, give it
+    /// [another gate](EndpointBuilder::bind).
+    pub fn new(service: Service, principals: impl Principals) -> Self {
+        Self::builder(service, principals).build()
+    }
+
+    /// An endpoint to be set up in detail.
+    pub fn builder(service: Service, principals: impl Principals) -> EndpointBuilder {
+        let gate = Gate::new(Bind::Loopback, &service.server().config().limits);
+        EndpointBuilder {
+            service,
+            principals: Box::new(principals),
+            gate,
+            bind: Bind::Loopback,
+            changes: Changes::new(),
+            bounds: Bounds::default(),
+            clock: Clock::system(),
+        }
+    }
+
+    /// Answers one request. The future must be polled within a tokio runtime; dropping it, or the body of the
+    /// response, cancels the request (R-187).
+    pub async fn call<B>(&self, request: Request<B>) -> Response<ReplyBody>
+    where
+        B: http_body::Body,
+        B::Data: bytes::Buf,
+    {
+        exchange::answer(Arc::clone(&self.shared), request).await
+    }
+
+    /// What tells open subscriptions of changes.
+    #[must_use]
+    pub fn changes(&self) -> &Changes {
+        &self.shared.changes
+    }
+
+    /// Closes all subscriptions in order (R-205), and those to come. [`serve`](super::serve) does this by
+    /// itself when it shuts down.
+    pub fn close(&self) {
+        self.shared.closing.send_replace(true);
+    }
+
+    /// Waits until no request is in hand, commits included that go on without their connection.
+    pub async fn idle(&self) {
+        self.shared.busy.closed().await;
+    }
+
+    pub(super) fn binding(&self) -> Bind {
+        self.shared.bind
+    }
+}
+
+impl core::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("service", &self.shared.service)
+            .field("gate", &self.shared.gate)
+            .field("bounds", &self.shared.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sets up an [`Endpoint`].
+#[must_use = "build it"]
+pub struct EndpointBuilder {
+    service: Service,
+    principals: Box<dyn Principals>,
+    gate: Gate,
+    bind: Bind,
+    changes: Changes,
+    bounds: Bounds,
+    clock: Clock,
+}
+
+impl EndpointBuilder {
+    /// Where it listens, and which further names may call it: `allow` adds them to a gate of that binding.
+    ///
+    /// ```
+    /// # use mrtr_tokio::server::{Anonymous, Bind, Endpoint};
+    /// # fn f(service: mrtr_core::handler::Service) -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::builder(service, Anonymous::new())
+    ///     .bind(Bind::Network, |gate| gate.allow_host("mcp.example.com")?.allow_origin("https://app.example.com"))?
+    ///     .build();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `allow`.
+    pub fn bind<E>(mut self, bind: Bind, allow: impl FnOnce(Gate) -> Result<Gate, E>) -> Result<Self, E> {
+        self.gate = allow(Gate::new(bind, &self.service.server().config().limits))?;
+        self.bind = bind;
+        Ok(self)
+    }
+
+    /// The handle that handlers announce changes with.
+    pub fn changes(self, changes: Changes) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// Other bounds.
+    pub fn bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Another clock.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn build(self) -> Endpoint {
+        Endpoint {
+            shared: Arc::new(Shared {
+                requests: Arc::new(Semaphore::new(self.bounds.requests.min(Semaphore::MAX_PERMITS))),
+                subscriptions: Arc::new(Semaphore::new(
+                    self.bounds.subscriptions.min(Semaphore::MAX_PERMITS),
+                )),
+                service: self.service,
+                principals: self.principals,
+                gate: self.gate,
+                bind: self.bind,
+                changes: self.changes,
+                bounds: self.bounds,
+                clock: self.clock,
+                closing: watch::Sender::new(false),
+                busy: watch::Sender::new(()),
+                complaint: Complaint::default(),
+            }),
+        }
+    }
+}
+
+impl core::fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("EndpointBuilder")
+            .field("gate", &self.gate)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

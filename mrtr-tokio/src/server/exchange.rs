@@ -1,0 +1,235 @@
+//! One request, from its head to the last byte of its reply.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use http::{Request, Response, StatusCode, request::Parts};
+use mrtr_core::{
+    catalog::Listen,
+    handler::{Reception, Run},
+    http::{Accepts, Content, GateFault, ReplyBody as Reply, ReplyClass},
+    server::RoundEnv,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+    time::{Instant, Sleep, sleep},
+};
+
+use super::{
+    ReplyBody,
+    body::{Output, Producer},
+    endpoint::Shared,
+    principal::Identity,
+    rules::{self, BodyFault, Extra, Head, Ruled},
+};
+use crate::{
+    clock,
+    drive::{self, Committing, Next},
+};
+
+/// Answers a request.
+pub(super) async fn answer<B>(shared: Arc<Shared>, request: Request<B>) -> Response<ReplyBody>
+where
+    B: http_body::Body,
+    B::Data: bytes::Buf,
+{
+    let (parts, body) = request.into_parts();
+    let (accepts, extra) = match rules::judge(&shared.gate, &parts) {
+        Ruled::Read { accepts, extra } => (accepts, extra),
+        Ruled::Answer(response) => return response,
+    };
+    let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
+        return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many requests at once\n");
+    };
+    let identity = match shared.principals.identify(&parts) {
+        Ok(identity) => identity,
+        Err(fault) => {
+            shared.complaint.log(&fault);
+            let text = "the server's configuration does not allow this request\n";
+            return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text);
+        }
+    };
+    let limit = shared.service.server().config().limits.message_bytes;
+    let bytes = match rules::read(body, limit, shared.bounds.body_timeout).await {
+        Ok(bytes) => bytes,
+        Err(BodyFault::TooLarge) => return rules::refuse(GateFault::TooLarge { limit }, extra),
+        Err(BodyFault::TooSlow) => {
+            return rules::bare(StatusCode::REQUEST_TIMEOUT, extra, "the body took too long\n");
+        }
+        Err(BodyFault::Broken) => return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n"),
+    };
+    respond(Taken { shared, parts, identity, accepts, bytes, permit }, extra).await
+}
+
+/// A request whose body is read.
+struct Taken {
+    shared: Arc<Shared>,
+    parts: Parts,
+    identity: Identity,
+    accepts: Accepts,
+    bytes: Vec<u8>,
+    permit: OwnedSemaphorePermit,
+}
+
+/// Runs the request up to the first bytes of its reply; an event stream goes on as the response's body.
+async fn respond(taken: Taken, extra: Extra) -> Response<ReplyBody> {
+    let (sender, receiver) = mpsc::channel(1);
+    let committing = Arc::new(Committing::default());
+    let output = Writer { reply: Reply::new(taken.accepts), output: sender };
+    let produce = produce(taken, output, Arc::clone(&committing));
+    let mut producer = Producer::new(produce, receiver, committing);
+    let first = std::future::poll_fn(|cx| producer.poll_next(cx)).await;
+    let Some(Output { head: Some(head), bytes, last }) = first else {
+        // Only if there was no entropy.
+        return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, "the server failed\n");
+    };
+    let body = match head.content {
+        Content::EventStream if !last => ReplyBody::stream(bytes, producer),
+        Content::Empty => ReplyBody::empty(),
+        Content::Json | Content::EventStream | _ => ReplyBody::whole(bytes),
+    };
+    rules::reply(head, extra, body)
+}
+
+/// Writes the reply, piece by piece.
+///
+/// The attempt borrows the body, the headers and the principal, so all of them live in this one future.
+async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) {
+    let Taken { shared, parts, identity, accepts, bytes, permit } = taken;
+    let busy = shared.busy.subscribe();
+    let entropy = match clock::entropy() {
+        Ok(entropy) => entropy,
+        Err(error) => {
+            tracing::error!(%error, "the system gives no entropy");
+            return;
+        }
+    };
+    let head = Head(&parts);
+    let env = RoundEnv::new(shared.clock.now(), entropy, identity.principal()).with_headers(&head);
+    match shared.service.receive(&bytes, env) {
+        Reception::Reply { bytes, class } => output.finish(class, &bytes).await,
+        Reception::Run(run) => drive(run, &shared, &mut output, &committing).await,
+        Reception::Listen(listen) => {
+            // It may stay for days, and does nothing: it does not count among the requests.
+            drop((permit, busy));
+            subscribe(&listen, &shared, accepts, &mut output).await;
+        }
+        // Over HTTP, what a notification cancels is cancelled by closing its stream.
+        Reception::Accepted | Reception::Cancelled(_) | _ => output.finish(ReplyClass::Accepted, &[]).await,
+    }
+}
+
+/// Drives an attempt to its end.
+async fn drive(mut run: Run<'_>, shared: &Shared, output: &mut Writer, committing: &Committing) {
+    let every = shared.bounds.keep_alive;
+    let mut silence = pin!(sleep(every));
+    loop {
+        tokio::select! {
+            biased;
+            next = drive::next(&mut run, &shared.clock, committing) => match next {
+                Next::Notification(message) => output.notification(&message).await,
+                Next::Reply(class, message) => {
+                    output.finish(class, &message).await;
+                    return;
+                }
+            },
+            () = &mut silence => output.keep_alive().await,
+        }
+        restart(silence.as_mut(), every);
+    }
+}
+
+/// Serves a subscription until the peer leaves or the server goes away.
+async fn subscribe(listen: &Listen, shared: &Shared, accepts: Accepts, output: &mut Writer) {
+    let room = Arc::clone(&shared.subscriptions).try_acquire_owned();
+    let mut message = Vec::new();
+    let Ok(_room) = room else {
+        // Closed in order as soon as it is open: the peer may come again.
+        tracing::warn!("a subscription was closed at once: too many are open");
+        listen.acknowledge(&mut message);
+        output.notification(&message).await;
+        message.clear();
+        listen.close(&mut message);
+        output.finish(ReplyClass::Result, &message).await;
+        return;
+    };
+    let mut changes = shared.changes.subscribe();
+    let mut closing = shared.closing.subscribe();
+    let every = shared.bounds.keep_alive;
+    let mut silence = pin!(sleep(every));
+    listen.acknowledge(&mut message);
+    if accepts.event_stream {
+        output.notification(&message).await;
+        loop {
+            message.clear();
+            let change = tokio::select! {
+                biased;
+                () = raised(&mut closing) => None,
+                change = changes.next() => change,
+                () = &mut silence => {
+                    output.keep_alive().await;
+                    restart(silence.as_mut(), every);
+                    continue;
+                }
+            };
+            let Some(change) = change else { break };
+            if listen.change(&change, &mut message) {
+                output.notification(&message).await;
+                restart(silence.as_mut(), every);
+            }
+        }
+    }
+    message.clear();
+    listen.close(&mut message);
+    output.finish(ReplyClass::Result, &message).await;
+}
+
+/// Ready when the flag is up, or nobody is left to raise it.
+pub(super) async fn raised(flag: &mut watch::Receiver<bool>) {
+    // What `wait_for` gives holds a lock: it ends here.
+    let _ = flag.wait_for(|up| *up).await;
+}
+
+fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
+    // A duration that no clock can reach means never.
+    let now = Instant::now();
+    let at = now.checked_add(after).unwrap_or_else(|| now + NEVER);
+    sleep.as_mut().reset(at);
+}
+
+/// Thirty years.
+const NEVER: Duration = Duration::from_secs(946_080_000);
+
+/// The end of the channel that messages go into, framed as the core says.
+struct Writer {
+    reply: Reply,
+    output: mpsc::Sender<Output>,
+}
+
+impl Writer {
+    async fn notification(&mut self, message: &[u8]) {
+        let mut bytes = Vec::new();
+        let head = self.reply.notification(message, &mut bytes);
+        self.send(head, bytes).await;
+    }
+
+    async fn keep_alive(&mut self) {
+        let mut bytes = Vec::new();
+        let head = self.reply.keep_alive(&mut bytes);
+        self.send(head, bytes).await;
+    }
+
+    async fn finish(&mut self, class: ReplyClass, message: &[u8]) {
+        let mut bytes = Vec::new();
+        let head = self.reply.finish(class, message, &mut bytes);
+        self.send(head, bytes).await;
+    }
+
+    async fn send(&self, head: Option<mrtr_core::http::ReplyHead>, bytes: Vec<u8>) {
+        if head.is_none() && bytes.is_empty() {
+            return;
+        }
+        let last = self.reply.is_ended();
+        // An error says that nobody reads any more: then this is a commit that goes on without its peer.
+        let _ = self.output.send(Output { head, bytes, last }).await;
+    }
+}

@@ -1,0 +1,163 @@
+//! The command itself, as a child process.
+
+use std::process::Stdio;
+
+use mrtr_tokio::client::{Client, Options};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
+
+use crate::support::{Table, client_config, text};
+use mrtr_tokio::client::Answer;
+
+const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
+
+/// Standard output, standard error, exit code.
+async fn run(args: &[&str]) -> (String, String, i32) {
+    let output = Command::new(MRTR).args(args).stdin(Stdio::null()).output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+#[tokio::test]
+async fn demo_goes_all_the_way_with_answers_given_in_advance() {
+    let (out, err, code) =
+        run(&["demo", "plan", "--answer", "days=3", "--answer", "pace=\"slow\"", "--trace"]).await;
+    assert_eq!((out.as_str(), code), ("Lisbon, 3 days, slow\n", 0), "{err}");
+    assert!(err.contains("At what pace would you like to see Lisbon in 3 days?"), "{err}");
+    // Answers are not in a trace, and of the state there are eight characters.
+    assert!(!err.contains("\"days\":3"), "{err}");
+    let state = err.split(" characters ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert_eq!(state.chars().count(), 9, "{state}");
+}
+
+#[tokio::test]
+async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
+    let (out, err, code) = run(&["demo", "plan", "--answer", "days=3", "--answer", "speed=1"]).await;
+    assert_eq!((out.as_str(), code), ("", 3), "{err}");
+    assert!(err.contains("not answered: \"pace\"") && err.contains("--answer pace="), "{err}");
+    assert!(err.contains("\"speed\" was not used"), "{err}");
+    // One that does not fit is not sent either.
+    let (_, err, code) = run(&["demo", "plan", "--answer", "days=31"]).await;
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("days"), "{err}");
+    // A refusal that somebody gave is sent.
+    let (out, err, code) = run(&["demo", "delete_files", "--answer", "sure=decline"]).await;
+    assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+}
+
+#[tokio::test]
+async fn every_example_tool_works() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["plain"], "Hello."),
+        (&["greet_two", "--answer", "first=\"Ada\"", "--answer", "second=\"Eve\""], "Hello, Ada and Eve!"),
+        (&["delete_files", "--answer", "sure=accept"], "Deleted 3 files."),
+        (&["summarize", "--answer", "summary=\"Short.\""], "person says: Short."),
+        (&["list_project", "--answer", "folders=[\"file:///tmp\"]"], "file:///tmp"),
+        (&["connect_account", "--answer", "consent=accept"], "Your calendar account is connected."),
+        (&["add_file", "--args", r#"{"name":"a.txt"}"#], "The inbox has 4 files now."),
+        (
+            &[
+                "book_table",
+                "--answer",
+                "date=\"2026-11-30\"",
+                "--answer",
+                "date#1=\"2026-12-24\"",
+                "--answer",
+                "time=\"19:30\"",
+                "--answer",
+                "book=true",
+            ],
+            "Booked: a table for 2 on 2026-12-24 at 19:30. Reference T",
+        ),
+    ];
+    for (args, expected) in cases {
+        let (out, err, code) = run(&[&["demo"], args].concat()).await;
+        assert!(code == 0 && out.starts_with(expected), "{args:?}: {out}{err}");
+    }
+}
+
+#[tokio::test]
+async fn call_over_stdio_and_over_http() {
+    let over_stdio = [
+        "call",
+        "--stdio",
+        "plan",
+        "--args",
+        r#"{"city":"Oslo"}"#,
+        "--answer",
+        "days=1",
+        "--answer",
+        "pace=\"fast\"",
+        "--",
+        MRTR,
+        "serve",
+        "--stdio",
+    ];
+    let (out, err, code) = run(&over_stdio).await;
+    assert_eq!((out.as_str(), code), ("Oslo, 1 day, fast\n", 0), "{err}");
+
+    let mut server = Command::new(MRTR);
+    server
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut server = server.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next_line().await.unwrap().unwrap();
+    let (out, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#]).await;
+    assert_eq!((out.as_str(), code), ("hi\n", 0), "{err}");
+    let (out, _, code) = run(&["call", &url]).await;
+    assert!(code == 0 && out.contains("delete_files"), "{out}");
+    let (out, err, code) = run(&["call", &url, "nonesuch"]).await;
+    assert_eq!((out.as_str(), code), ("", 1), "{err}");
+}
+
+#[tokio::test]
+async fn the_library_drives_the_command_as_its_child_and_lets_it_end() {
+    let mut command = Command::new(MRTR);
+    command.args(["serve", "--stdio"]).stderr(Stdio::null());
+    let client = Client::stdio(command, client_config(), Options::default());
+    let mut table = Table::new([
+        ("days", Answer::Accept(r#"{"days":3}"#.into())),
+        ("pace", Answer::Accept(r#"{"pace":"slow"}"#.into())),
+    ]);
+    let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &mut table).await.unwrap();
+    assert_eq!((text(&reply).as_str(), reply.rounds()), ("Lisbon, 3 days, slow", 3));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn keys_are_made_for_their_owner_alone() {
+    let path = std::env::temp_dir().join(format!("mrtr-keygen-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let text = path.to_str().unwrap();
+    assert_eq!(run(&["keygen", "--out", text]).await.2, 0);
+    // Never overwritten.
+    assert_eq!(run(&["keygen", "--out", text]).await.2, 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let served = [
+        "call",
+        "--stdio",
+        "plain",
+        "--args",
+        r#"{"text":"hi"}"#,
+        "--",
+        MRTR,
+        "serve",
+        "--stdio",
+        "--key-file",
+        text,
+    ];
+    let (out, err, code) = run(&served).await;
+    assert_eq!((out.as_str(), code), ("hi\n", 0), "{err}");
+    // With a key of its own there is nothing to warn of.
+    assert_eq!(err, "");
+    std::fs::remove_file(&path).unwrap();
+}

@@ -1,0 +1,11 @@
+//! The adapter through its public API: over real sockets and pipes, or under virtual time. No sleeps.
+
+// Tests may panic, helpers included.
+#![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod client;
+mod command;
+mod endpoint;
+mod http;
+mod stdio;
+mod support;
