@@ -64,6 +64,7 @@
 //! | [`form`] | what a form may contain, and whether an answer fits it |
 //! | [`seal`] | that nobody bends a state: keys, rotation, binding, verdicts |
 //! | [`journal`], [`tape`] | what was asked and answered, and how a handler meets it again |
+//! | [`audit`] | what is told of an exchange to those who keep count: keys and outcomes, no content |
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
 //! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
@@ -98,6 +99,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod audit;
 pub mod catalog;
 pub mod client;
 pub mod digest;
@@ -111,6 +113,7 @@ pub mod jsonrpc;
 pub mod ledger;
 #[cfg(feature = "std")]
 pub mod legacy;
+pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;

@@ -162,13 +162,26 @@ impl World {
         }
     }
 
-    /// Calls the tool `t` with these further params.
-    pub fn call(&mut self, params: Value) -> Reply {
+    /// Sends one message and hands over what it starts, for a driver of the caller's.
+    pub fn receive<'a>(&'a mut self, message: &'a [u8]) -> Reception<'a> {
+        let entropy = self.entropy();
+        let world: &'a Self = self;
+        let principal = world.principal.as_deref().map_or(Principal::Anonymous, Principal::Authenticated);
+        world.service.receive(message, RoundEnv::new(world.now, entropy, principal))
+    }
+
+    /// A request for the tool `t` with these further params.
+    pub fn tool_call(&mut self, params: &Value) -> Value {
         let mut all = json!({"name": "t", "arguments": {}});
         for (name, value) in params.as_object().expect("an object") {
             all[name] = value.clone();
         }
-        let request = self.request("tools/call", all);
+        self.request("tools/call", all)
+    }
+
+    /// Calls the tool `t` with these further params.
+    pub fn call(&mut self, params: Value) -> Reply {
+        let request = self.tool_call(&params);
         self.send(&request)
     }
 

@@ -492,6 +492,25 @@ fn a10_checkpoints() {
     assert_eq!(world.retry(&last, json!({"n": accept(json!({"n": 1}))})).text(), "1");
 }
 
+/// A6, A10: a silent round beside a checkpoint neither sends nor passes it, and replays as it was.
+#[test]
+fn a10_a_checkpoint_beside_an_optional_ask_that_cannot_be_asked() {
+    let mut policy = TapePolicy::default();
+    policy.divergence = OnDivergence::Fail;
+    let mut world = World::with(Limits::default(), policy, |ctx: Ctx| async move {
+        let (roots, ()) =
+            future::join(ctx.roots("r").optional(), async { ctx.checkpoint().await.unwrap_or(()) }).await;
+        let n = number(&ctx, "n").await;
+        Ok(ToolResult::text(format!("{} {}", roots.is_err(), shown(n))))
+    });
+    world.capabilities = json!({"elicitation": {}});
+    let first = world.call(json!({}));
+    assert!(first.keys().is_empty());
+    let second = world.call(json!({"requestState": first.state()}));
+    assert_eq!(second.keys(), ["n"]);
+    assert_eq!(world.retry(&second, json!({"n": accept(json!({"n": 1}))})).text(), "true 1");
+}
+
 /// A10: state-only rounds have a cap of their own and cost the state next to nothing.
 #[test]
 fn a10_state_only_rounds_are_capped_and_counted() {

@@ -65,8 +65,8 @@ impl From<AskError> for RpcError {
 /// differ between two runs of the same path.
 #[must_use = "an ask that nobody awaits is withdrawn"]
 pub struct Ask<T> {
-    shared: Arc<Shared>,
-    ticket: Ticket,
+    pub(super) shared: Arc<Shared>,
+    pub(super) ticket: Ticket,
     decode: fn(&str) -> Result<T, String>,
     /// For asks whose resolution has no text.
     passed: fn() -> Option<T>,

@@ -15,7 +15,7 @@ use crate::{
     form::{Elicited, Form},
     jsonrpc::Json,
     seal::ExchangeId,
-    tape::{AskSpec, never_early},
+    tape::never_early,
     time::Timestamp,
     wire::{Action, AskingMethod, ClientCapabilities, InputRequest, Root, Sampled, Sampling},
 };
@@ -80,7 +80,7 @@ impl Ctx {
     /// A round without a question: lets the client come again, so that work can move or rest (R-066, A10).
     /// With an ask open it rides in that ask's round.
     pub fn checkpoint(&self) -> Ask<()> {
-        let ticket = self.shared.lock().tape.register(AskSpec::checkpoint());
+        let ticket = self.shared.register("", None, true);
         Ask::new(self.shared.clone(), ticket, |_| Ok(())).passing(|| Some(()))
     }
 
@@ -92,7 +92,7 @@ impl Ctx {
         decode: fn(&str) -> Result<T, String>,
     ) -> Ask<T> {
         let solicited = solicited || never_early(&request);
-        let ticket = self.shared.lock().tape.register_as(key, Some(request), solicited);
+        let ticket = self.shared.register(key, Some(request), solicited);
         Ask::new(self.shared.clone(), ticket, decode)
     }
 

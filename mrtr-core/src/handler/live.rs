@@ -24,10 +24,12 @@ use super::{
     shared::{Facts, Shared, Texts},
 };
 use crate::{
+    entropy::Entropy,
     journal::Journal,
     jsonrpc::{Json, RequestId},
     limits::Limits,
     seal::ExchangeId,
+    server::Server,
     tape::{
         Drive, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape, TapePolicy, TapeSetup,
         held::{Held, Unsayable},
@@ -54,6 +56,8 @@ pub(crate) struct LiveSetup<'a> {
     pub(crate) principal: Option<Box<[u8]>>,
     pub(crate) exchange: ExchangeId,
     pub(crate) progress_token: Option<RequestId>,
+    /// What tickets are sealed with: the server, this call's own entropy, the time of receipt.
+    pub(crate) tickets: (Server, Arc<Entropy>, Timestamp),
     pub(crate) limits: Limits,
     pub(crate) policy: TapePolicy,
     pub(crate) now: Timestamp,
@@ -124,6 +128,7 @@ impl LiveRun {
             // The session sorts out what its level does not want: it may change while the call runs.
             log_level: Some(LogLevel::Debug),
             progress_token: setup.progress_token,
+            tickets: setup.tickets,
         };
         let shared = Shared::new(facts, Tape::new(tape));
         let future = match catch_unwind(AssertUnwindSafe(|| handler(Ctx { shared: shared.clone() }))) {
@@ -330,7 +335,7 @@ impl LiveRun {
             }
             return Some(Poll::Ready(()));
         }
-        self.shared.lock().tape.hold();
+        self.shared.lock().tape.await_held();
         if outgoing.asks.is_empty() {
             self.wait = Wait::Rest(now.saturating_add(self.rest));
             self.rest = (self.rest * 2).min(REST_LAST);

@@ -11,24 +11,25 @@ impl Ctx {
     /// are values that are no number.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.shared.facts.progress_token else { return };
-        let mut inner = self.shared.lock();
-        let rises = inner.progress.is_none_or(|last| progress > last);
-        if !progress.is_finite() || !rises || inner.tape.is_replaying() || inner.tape.has_ended() {
-            return;
-        }
-        inner.progress = Some(progress);
-        let mut params = b"{\"progressToken\":".to_vec();
-        token.write(&mut params);
-        number(&mut params, "progress", progress);
-        if let Some(total) = total.filter(|total| total.is_finite()) {
-            number(&mut params, "total", total);
-        }
-        if let Some(message) = message {
-            params.extend_from_slice(b",\"message\":");
-            write::string(&mut params, message);
-        }
-        params.push(b'}');
-        inner.outbox.push_back(notification("notifications/progress", &params));
+        self.shared.notify(|inner| {
+            let rises = inner.progress.is_none_or(|last| progress > last);
+            if !progress.is_finite() || !rises {
+                return None;
+            }
+            inner.progress = Some(progress);
+            let mut params = b"{\"progressToken\":".to_vec();
+            token.write(&mut params);
+            number(&mut params, "progress", progress);
+            if let Some(total) = total.filter(|total| total.is_finite()) {
+                number(&mut params, "total", total);
+            }
+            if let Some(message) = message {
+                params.extend_from_slice(b",\"message\":");
+                write::string(&mut params, message);
+            }
+            params.push(b'}');
+            Some(notification("notifications/progress", &params))
+        });
     }
 
     /// Sends a log message, if the request asked for this level. `data` is what serde writes; one that
@@ -38,16 +39,14 @@ impl Ctx {
             return;
         }
         let Ok(data) = serde_json::to_string(data) else { return };
-        let mut inner = self.shared.lock();
-        if inner.tape.is_replaying() || inner.tape.has_ended() {
-            return;
-        }
-        let mut params = b"{\"level\":".to_vec();
-        write::string(&mut params, level.name());
-        params.extend_from_slice(b",\"data\":");
-        write::one_line(&mut params, &data);
-        params.push(b'}');
-        inner.outbox.push_back(notification("notifications/message", &params));
+        self.shared.notify(|_| {
+            let mut params = b"{\"level\":".to_vec();
+            write::string(&mut params, level.name());
+            params.extend_from_slice(b",\"data\":");
+            write::one_line(&mut params, &data);
+            params.push(b'}');
+            Some(notification("notifications/message", &params))
+        });
     }
 
     /// Whether the request asked for progress.

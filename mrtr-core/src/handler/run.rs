@@ -18,7 +18,7 @@ use crate::{
     http::ReplyClass,
     seal::Principal,
     server::{Complete, Exchange, InputRequired, Open, Pending},
-    tape::{Drive, Fault, Finish, Outgoing, Step},
+    tape::{Drive, Fault, Finish, OnceValues, Outgoing, Step},
     time::Timestamp,
 };
 
@@ -68,6 +68,7 @@ pub struct Run<'a> {
     shared: Arc<Shared>,
     phase: Phase,
     wake_at: Option<Timestamp>,
+    rehearsal: bool,
 }
 
 enum Phase {
@@ -117,19 +118,39 @@ impl<'a> Run<'a> {
             started: tape.journal().started(),
             log_level: exchange.meta().log_level,
             progress_token: exchange.meta().progress_token.clone(),
+            tickets: exchange.for_tickets(),
         };
         let shared = Shared::new(facts, tape);
         let future = match catch_unwind(AssertUnwindSafe(|| handler(Ctx { shared: shared.clone() }))) {
             Ok(future) => future,
             Err(_) => Box::pin(core::future::ready(Err(RpcError::internal("Internal error")))),
         };
-        Self { exchange: Some(exchange), shared, phase: Phase::Handler(future), wake_at: None }
+        Self {
+            exchange: Some(exchange),
+            shared,
+            phase: Phase::Handler(future),
+            wake_at: None,
+            rehearsal: false,
+        }
+    }
+
+    /// A second run of the same bytes: with the once-values of the first, and without its commit.
+    pub(super) fn rehearse(mut self, once: Option<OnceValues>) -> Self {
+        if let Some(once) = once {
+            self.rehearsal = true;
+            self.shared.lock().tape.lend(once);
+        }
+        self
     }
 
     /// The exchange's name, for logs.
     #[must_use]
     pub fn exchange(&self) -> crate::seal::ExchangeId {
         self.shared.facts.exchange
+    }
+
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Whether the handler has succeeded and its commit has begun: from here on a closed connection no longer
@@ -187,11 +208,13 @@ impl<'a> Run<'a> {
     ) -> Poll<RunEvent<'a>> {
         self.shared.flag.set(cx.waker());
         self.wake_at = None;
+        self.shared.lock().waiting = false;
         let waker = Waker::from(self.shared.clone());
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = if drive == Drive::Alone { ALONE_BUDGET } else { BUDGET };
         loop {
-            if let Some(message) = self.shared.lock().outbox.pop_front() {
+            let message = self.shared.lock().outbox.pop_front();
+            if let Some(message) = message {
                 out.extend_from_slice(&message);
                 return Poll::Ready(RunEvent::Notification);
             }
@@ -219,10 +242,8 @@ impl<'a> Run<'a> {
                             }
                         }
                         Ok(Poll::Pending) => {
-                            if self.blocked(drive, now).is_pending() {
-                                if self.shared.lock().outbox.is_empty() {
-                                    return Poll::Pending;
-                                }
+                            if self.blocked(drive, now).is_pending() && self.shared.waits() {
+                                return Poll::Pending;
                             }
                         }
                     }
@@ -242,7 +263,9 @@ impl<'a> Run<'a> {
                                 self.fault(&Fault::Spinning);
                             }
                         }
-                        Ok(Poll::Pending) => return Poll::Pending,
+                        Ok(Poll::Pending) if self.shared.waits() => return Poll::Pending,
+                        // What it said meanwhile goes out first.
+                        Ok(Poll::Pending) => {}
                     }
                 }
                 Phase::Commit { step: None, .. } => self.next_commit(),
@@ -253,7 +276,11 @@ impl<'a> Run<'a> {
     /// The handler can get no further by itself. Pending: wait for something else than an answer.
     fn blocked(&mut self, drive: Drive, now: Timestamp) -> Poll<()> {
         loop {
-            let step = self.shared.lock().tape.step(drive, now);
+            let mut inner = self.shared.lock();
+            let step = inner.tape.step(drive, now);
+            // Set under the lock under which the tape said so: what another thread asks next is not missed.
+            inner.waiting = matches!(step, Step::Wait(_));
+            drop(inner);
             match step {
                 Step::Released(tickets) if tickets.is_empty() => {}
                 Step::Released(tickets) => {
@@ -289,8 +316,9 @@ impl<'a> Run<'a> {
                 Ok(output) => {
                     let mut inner = self.shared.lock();
                     let rest = core::mem::take(&mut inner.commits);
+                    inner.committed = !rest.is_empty();
                     drop(inner);
-                    let rest = if output.is_error { VecDeque::new() } else { rest };
+                    let rest = if output.is_error || self.rehearsal { VecDeque::new() } else { rest };
                     self.phase = Phase::Commit { output, rest, step: None };
                 }
             },
@@ -335,7 +363,12 @@ impl<'a> Run<'a> {
     fn reply(&mut self, now: Timestamp, out: &mut Vec<u8>) -> Option<Outcome<'a>> {
         let Phase::Reply(reply) = core::mem::replace(&mut self.phase, Phase::Over) else { return None };
         let mut exchange = self.exchange.take()?;
-        exchange.set_journal(self.shared.lock().tape.take_journal());
+        let mut inner = self.shared.lock();
+        exchange.set_journal(inner.tape.take_journal());
+        let (notes, divergences) = (inner.tape.take_notes(), inner.tape.divergences().to_vec());
+        drop(inner);
+        // Foreign code: not under the lock.
+        exchange.observe_run(&notes, &divergences);
         Some(match reply {
             Reply::Send(outgoing) => match exchange.suspend(&outgoing, now, out) {
                 Ok(exchange) => Outcome::InputRequired(exchange),
@@ -353,6 +386,9 @@ impl<'a> Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
+        // Before what is alive elsewhere learns of the end, so that nothing wakes a handler that is going away.
+        let phase = core::mem::replace(&mut self.phase, Phase::Over);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
         self.shared.end();
     }
 }

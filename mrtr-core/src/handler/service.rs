@@ -10,7 +10,9 @@ use crate::{
     },
     http::ReplyClass,
     jsonrpc::{Json, Notification, RequestId},
+    seal::{Principal, Refused, Ticket},
     server::{Incoming, Received, RejectReason, Rejected, RoundEnv, Server},
+    time::Timestamp,
 };
 
 /// The future of a handler.
@@ -159,6 +161,20 @@ impl Service {
         self
     }
 
+    /// Opens a [ticket](Ctx::ticket) that came with a request for the page behind a url, for its visitor.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sealer::open_ticket`](crate::seal::Sealer::open_ticket).
+    pub fn open_ticket(
+        &self,
+        token: &str,
+        principal: Principal<'_>,
+        now: Timestamp,
+    ) -> Result<Ticket, Refused> {
+        self.server.config().sealer.open_ticket(token, principal, now)
+    }
+
     /// Takes one message.
     ///
     /// Whether what it names exists, its headers and its capabilities are judged before any state is opened,
@@ -193,7 +209,7 @@ impl Service {
     }
 }
 
-fn boxed<F, R, O, E>(handler: F) -> BoxHandler
+pub(super) fn boxed<F, R, O, E>(handler: F) -> BoxHandler
 where
     F: Fn(Ctx) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, E>> + Send + 'static,

@@ -12,11 +12,13 @@ use std::{
 
 use super::commit::Commit;
 use crate::{
+    entropy::Entropy,
     jsonrpc::{Json, RequestId},
     seal::ExchangeId,
+    server::Server,
     tape::{Resolution, Tape, Ticket},
     time::Timestamp,
-    wire::{AskingMethod, ClientCapabilities, LogLevel},
+    wire::{AskingMethod, ClientCapabilities, InputRequest, LogLevel},
 };
 
 /// Facts of the request that do not change while it runs.
@@ -30,6 +32,7 @@ pub(super) struct Facts {
     pub(super) started: Timestamp,
     pub(super) log_level: Option<LogLevel>,
     pub(super) progress_token: Option<RequestId>,
+    pub(super) tickets: (Server, Arc<Entropy>, Timestamp),
 }
 
 /// The target and, behind it, the arguments.
@@ -63,11 +66,15 @@ pub(super) struct Inner {
     pub(super) tape: Tape,
     /// Who waits for which ask, by ticket.
     wakers: Vec<(Ticket, Waker)>,
+    /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
+    pub(super) waiting: bool,
     /// Notifications that wait to be sent, one message each.
     pub(super) outbox: VecDeque<Vec<u8>>,
     /// The last progress sent: it only rises.
     pub(super) progress: Option<f64>,
     pub(super) commits: VecDeque<Commit>,
+    /// Something was left for the commit.
+    pub(super) committed: bool,
 }
 
 impl Shared {
@@ -78,9 +85,11 @@ impl Shared {
             inner: Mutex::new(Inner {
                 tape,
                 wakers: Vec::new(),
+                waiting: false,
                 outbox: VecDeque::new(),
                 progress: None,
                 commits: VecDeque::new(),
+                committed: false,
             }),
         })
     }
@@ -95,26 +104,56 @@ impl Shared {
     pub(super) fn take(&self, ticket: Ticket, waker: &Waker) -> Option<Resolution> {
         let mut inner = self.lock();
         let resolution = inner.tape.take(ticket);
-        if resolution.is_none() {
-            let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
-            match place {
-                Ok(place) => {
-                    if let Some((_, known)) = inner.wakers.get_mut(place) {
-                        known.clone_from(waker);
-                    }
-                }
-                Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
-            }
+        if resolution.is_some() {
+            return resolution;
         }
-        resolution
+        let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
+        match place {
+            Ok(place) => {
+                if let Some((_, known)) = inner.wakers.get_mut(place) {
+                    known.clone_from(waker);
+                }
+            }
+            Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
+        }
+        let waiting = core::mem::take(&mut inner.waiting);
+        drop(inner);
+        self.nudge(waiting);
+        None
+    }
+
+    /// Registers an ask.
+    pub(super) fn register(
+        &self,
+        key: &str,
+        request: Option<InputRequest<'static>>,
+        solicited: bool,
+    ) -> Ticket {
+        let mut inner = self.lock();
+        let ticket = inner.tape.register_as(key, request, solicited);
+        let waiting = core::mem::take(&mut inner.waiting);
+        drop(inner);
+        self.nudge(waiting);
+        ticket
+    }
+
+    /// What looking at an errand brought. The run steps on it.
+    pub(super) fn looked(&self, ticket: Ticket, done: bool) {
+        let mut inner = self.lock();
+        inner.tape.looked(ticket, done);
+        let waiting = core::mem::take(&mut inner.waiting);
+        drop(inner);
+        self.nudge(waiting);
     }
 
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let mut inner = self.lock();
         inner.tape.withdraw(ticket);
         let waker = inner.take_waker(ticket);
+        let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
         drop(waker);
+        self.nudge(waiting);
     }
 
     /// Wakes whoever waits for these asks. Wakers run foreign code: never under the lock.
@@ -127,9 +166,42 @@ impl Shared {
         }
     }
 
+    /// Whether there is nothing to send; from here on what another thread says or asks wakes the run.
+    pub(super) fn waits(&self) -> bool {
+        let mut inner = self.lock();
+        inner.waiting = inner.outbox.is_empty();
+        inner.waiting
+    }
+
+    /// Leaves a notification to be sent, unless the attempt is over or what runs now has run before.
+    pub(super) fn notify(&self, make: impl FnOnce(&mut Inner) -> Option<Vec<u8>>) {
+        let mut inner = self.lock();
+        if inner.tape.is_replaying() || inner.tape.has_ended() {
+            return;
+        }
+        let Some(message) = make(&mut inner) else { return };
+        inner.outbox.push_back(message);
+        let waiting = core::mem::take(&mut inner.waiting);
+        drop(inner);
+        self.nudge(waiting);
+    }
+
+    /// Has a run that waited look again.
+    fn nudge(&self, waiting: bool) {
+        if waiting {
+            self.flag.wake();
+        }
+    }
+
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
-        let tickets = self.lock().tape.end();
+        let mut inner = self.lock();
+        let tickets = inner.tape.end();
+        inner.waiting = false;
+        // What was left for a commit that never comes may hold anything of the author's.
+        let commits = core::mem::take(&mut inner.commits);
+        drop(inner);
+        drop(commits);
         self.wake(&tickets);
         self.flag.clear();
     }
@@ -163,6 +235,14 @@ impl Flag {
         drop(outer);
     }
 
+    fn wake(&self) {
+        self.woken.store(true, Ordering::Release);
+        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(outer) = outer {
+            outer.wake();
+        }
+    }
+
     pub(super) fn take(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }
@@ -193,7 +273,6 @@ impl Wake for Shared {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.flag.mark();
-        self.flag.notify();
+        self.flag.wake();
     }
 }

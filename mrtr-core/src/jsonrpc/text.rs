@@ -250,8 +250,13 @@ mod tests {
     #[test]
     fn broken_tokens_do_not_panic() {
         for text in ["\"", "\"\\", "\"\\u", "\"\\u12", "\"\\ud83d\\u", "\"é\\", "", "\"\\é\"", "x"] {
-            let _ =
-                (decode(text), inside(text, 0).0.len(), compare(text, 0, 0), is(text, 0, "a"), point(text, 1));
+            let _ = (
+                decode(text),
+                inside(text, 0).0.len(),
+                compare(text, 0, 0),
+                is(text, 0, "a"),
+                point(text, 1),
+            );
         }
     }
 }

@@ -261,6 +261,7 @@ impl Session {
             principal: self.principal.clone(),
             exchange: ExchangeId::from_bytes(self.draw()),
             progress_token: params.progress_token,
+            tickets: (self.service.server().clone(), alloc::sync::Arc::new(self.draw_entropy()), now),
             limits,
             policy,
             now,

@@ -401,6 +401,15 @@ impl Session {
 
     /// 16 bytes that this session has not given before.
     pub(super) fn draw(&mut self) -> [u8; 16] {
+        self.expand()
+    }
+
+    /// Entropy for one call, which nothing else of this session has.
+    pub(super) fn draw_entropy(&mut self) -> Entropy {
+        Entropy::new(self.expand())
+    }
+
+    fn expand<const N: usize>(&mut self) -> [u8; N] {
         self.drawn += 1;
         let mut label = b"legacy/draw/".to_vec();
         label.extend_from_slice(&self.drawn.to_be_bytes());

@@ -7,7 +7,7 @@ use crate::{
     journal::{Asked, Verdict},
     jsonrpc::Json,
     tape::{Answers, replay::judge},
-    wire::{Action, Answer, InputRequest, read_answer},
+    wire::{Action, Answer, AskKind, InputRequest, read_answer},
 };
 
 /// What became of an ask.
@@ -58,6 +58,11 @@ impl<S: Open> Exchange<'_, S> {
     /// ```
     #[must_use]
     pub fn answer(&self, key: &str, ask: &InputRequest<'_>) -> Given<String> {
+        self.answer_to(key, ask, ask.kind() == AskKind::Url)
+    }
+
+    /// [`answer`](Self::answer); a `solicited` one is never taken from a request without a state (A7).
+    pub(super) fn answer_to(&self, key: &str, ask: &InputRequest<'_>, solicited: bool) -> Given<String> {
         let Ok(fingerprint) = ask.fingerprint() else {
             return Given::Missing;
         };
@@ -91,9 +96,7 @@ impl<S: Open> Exchange<'_, S> {
             return if open.any(|asked| same(&asked)) { Given::Missing } else { Given::Changed };
         }
         match &self.inner.answers {
-            Answers::Early(list) if ask.kind() != crate::wire::AskKind::Url => {
-                find(list).map_or(Given::Missing, |text| given(ask, &text))
-            }
+            Answers::Early(list) if !solicited => find(list).map_or(Given::Missing, |text| given(ask, &text)),
             Answers::None | Answers::LastRound(_) | Answers::Early(_) => Given::Missing,
         }
     }

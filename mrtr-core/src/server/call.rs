@@ -1,9 +1,10 @@
 //! A request that may ask, and its exchange.
 
-use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
 
 use super::{Received, Rejected, RoundEnv, Server, read::CallParams, reject::RejectReason};
 use crate::{
+    audit::Event,
     entropy::Entropy,
     error::RpcError,
     http::{Headers, ReplyClass},
@@ -61,7 +62,8 @@ pub(super) struct Inner<'a> {
     pub(super) params: CallParams<'a>,
     pub(super) principal: Principal<'a>,
     pub(super) headers: Option<&'a (dyn Headers + Sync)>,
-    pub(super) entropy: Entropy,
+    /// Shared with the handler's context, which seals tickets.
+    pub(super) entropy: Arc<Entropy>,
     pub(super) received: Timestamp,
     /// Zeros until the exchange is opened: then it is new, or the state's.
     pub(super) exchange: ExchangeId,
@@ -103,7 +105,7 @@ impl<'a> Call<'a> {
             params,
             principal: env.principal,
             headers: env.headers,
-            entropy: env.entropy,
+            entropy: Arc::new(env.entropy),
             received: env.now,
             exchange: ExchangeId::from_bytes([0; 16]),
             deadline,
@@ -170,7 +172,9 @@ impl<'a> Call<'a> {
         }
         let Some(token) = &inner.params.state else {
             // One expansion for the exchange's id, one for the nonce of the state that is likely to follow.
-            inner.entropy.prepare();
+            if let Some(entropy) = Arc::get_mut(&mut inner.entropy) {
+                entropy.prepare();
+            }
             inner.exchange = ExchangeId::from_entropy(&inner.entropy);
             if let Some(given) = inner.params.responses
                 && !inner.server.config().require_state
@@ -183,6 +187,9 @@ impl<'a> Call<'a> {
         let opened = match inner.server.config().sealer.open(token, &binding, inner.received) {
             Ok(opened) => opened,
             Err(refused) => {
+                inner
+                    .server
+                    .observe(&Event::Refused { exchange: refused.exchange, verdict: refused.verdict });
                 return Received::Rejected(Rejected::state(self.0.request.id, RejectReason::State(refused)));
             }
         };
@@ -282,6 +289,22 @@ impl<'a, S: Open> Exchange<'a, S> {
         Exchange { inner: self.inner, state: Pending }
     }
 
+    /// What a handler's run made of the answers it met, for the observer.
+    #[cfg(feature = "std")]
+    pub(crate) fn observe_run(
+        &self,
+        notes: &[crate::tape::Note],
+        divergences: &[crate::journal::Divergence],
+    ) {
+        self.inner.observe_run(notes, divergences);
+    }
+
+    /// What seals a ticket: the sealer's server, this round's randomness, the time of receipt.
+    #[cfg(feature = "std")]
+    pub(crate) fn for_tickets(&self) -> (Server, Arc<Entropy>, Timestamp) {
+        (self.inner.server.clone(), self.inner.entropy.clone(), self.inner.received)
+    }
+
     pub(crate) fn principal(&self) -> Principal<'a> {
         self.inner.principal
     }
@@ -296,6 +319,7 @@ impl<'a, S: Open> Exchange<'a, S> {
         setup.capabilities = self.inner.meta.capabilities;
         setup.policy = config.tape.clone();
         setup.limits = config.limits.clone();
+        setup.noting = config.observer.is_some();
         Tape::new(setup)
     }
 
@@ -308,6 +332,7 @@ impl Inner<'_> {
     /// Records the answers in hand as they came, for return-style servers: their content is judged when it is
     /// asked for.
     pub(super) fn record_answers(&mut self) {
+        self.observe_answers();
         let Answers::LastRound(answers) = &self.answers else { return };
         let Some(round) = self.journal.rounds.last_mut() else { return };
         for (key, text) in answers {

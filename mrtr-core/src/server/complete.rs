@@ -47,6 +47,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             AskingMethod::ResourcesRead => reply::Hints::Default,
             AskingMethod::ToolsCall | AskingMethod::PromptsGet => reply::Hints::AsIs,
         };
+        self.inner.observe_end(None);
         let config = self.inner.server.config();
         reply::write_result(out, &self.inner.request.id, &config.info, result, hints);
         Exchange { inner: self.inner, state: Complete { class: ReplyClass::Result } }
@@ -70,7 +71,9 @@ impl<'a, S: Open> Exchange<'a, S> {
         out: &mut Vec<u8>,
     ) -> Exchange<'a, Complete> {
         let replaced = replacement(error);
-        crate::jsonrpc::write::error(out, Some(&self.inner.request.id), replaced.as_ref().unwrap_or(error));
+        let error = replaced.as_ref().unwrap_or(error);
+        self.inner.observe_end(Some(error.code));
+        crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }
     }
 }

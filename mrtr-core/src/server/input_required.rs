@@ -145,6 +145,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             }
         };
         reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &state);
+        inner.observe_asks(outgoing, claims.round);
         Ok(Exchange { inner: self.inner, state: InputRequired { expires } })
     }
 }

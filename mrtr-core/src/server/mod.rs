@@ -17,11 +17,13 @@ mod answer;
 mod call;
 mod complete;
 mod input_required;
+mod observe;
 mod pending;
 mod read;
 mod reject;
 mod reply;
 mod retrying;
+mod typed;
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
@@ -34,6 +36,7 @@ pub use reject::{RejectReason, Rejected};
 pub(crate) use reply::{Hints, write_result};
 
 use crate::{
+    audit::Observer,
     entropy::Entropy,
     http::Headers,
     limits::Limits,
@@ -57,6 +60,8 @@ pub struct Config {
     pub tape: TapePolicy,
     /// Take no answer that comes without a state (A7, G-08). Default false.
     pub require_state: bool,
+    /// Is told what is asked, answered and refused (no content). Default: nobody.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Versions served, for `-32022` and discovery. Default: 2026-07-28 alone.
     pub versions: Vec<Version>,
 }
@@ -71,6 +76,7 @@ impl Config {
             limits: Limits::default(),
             tape: TapePolicy::default(),
             require_state: false,
+            observer: None,
             versions: alloc::vec![Version::LATEST],
         }
     }

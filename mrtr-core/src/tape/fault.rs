@@ -33,6 +33,9 @@ pub enum Fault {
         /// What is wrong.
         problem: String,
     },
+    /// More than consent is wanted of something that is no url (A10).
+    #[error("the ask {0:?} is no url: there is nothing behind it to wait for")]
+    NotAUrl(String),
     /// A once-value that is no JSON or cannot be read back.
     #[error("the once-value {0:?} cannot be written or read as JSON")]
     BadValue(String),
@@ -93,6 +96,7 @@ impl Fault {
             | Self::BadKey(_)
             | Self::BadAsk(_)
             | Self::BadForm { .. }
+            | Self::NotAUrl(_)
             | Self::BadValue(_)
             | Self::Diverged(_)
             | Self::AfterEffects(_)

@@ -36,7 +36,7 @@ pub(crate) enum Unsayable {
 impl Tape {
     /// Begins to wait for the round that [`Step::Send`](super::Step::Send) has just made. What the handler does
     /// meanwhile belongs to the next segment.
-    pub(crate) fn hold(&mut self) {
+    pub(crate) fn await_held(&mut self) {
         self.segment = self.journal.rounds.len();
     }
 

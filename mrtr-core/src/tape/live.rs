@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{Answers, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape};
+use super::{Answers, Drive, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape, notes};
 use crate::{
     journal::{Asked, Round, SILENT_ROUNDS, Verdict},
     jsonrpc::Json,
@@ -22,7 +22,10 @@ enum Gate {
 
 impl Tape {
     /// The handler is blocked and no recorded round is left (A6).
-    pub(super) fn live_step(&mut self, now: Timestamp) -> Step {
+    pub(super) fn live_step(&mut self, drive: Drive, now: Timestamp) -> Step {
+        if let Some(step) = self.hold(drive, now) {
+            return step;
+        }
         match self.gate() {
             Gate::Missing(data) => return Step::Missing(data),
             Gate::Settled => return self.silent(),
@@ -37,6 +40,19 @@ impl Tape {
             Ok(outgoing) => Step::Send(outgoing),
             Err(fault) => Step::Fault(fault),
         }
+    }
+
+    /// Records a round that needs nobody, and releases it.
+    pub(super) fn settle(&mut self, round: Round) -> Step {
+        self.push_silent(round);
+        self.silent()
+    }
+
+    fn push_silent(&mut self, round: Round) {
+        if let Some(notes) = &mut self.notes {
+            round.asks.iter().for_each(|asked| notes::note(notes, &self.journal, asked));
+        }
+        self.journal.rounds.push(round);
     }
 
     /// Releases the silent round that was just recorded.
@@ -65,8 +81,8 @@ impl Tape {
             }
             Some(asked)
         });
-        let round = Round { asks: asks.collect(), silent: true, ..Round::default() };
-        self.journal.rounds.push(round);
+        let (asks, checkpoint) = (asks.collect(), self.checkpoint_open());
+        self.push_silent(Round { asks, silent: true, checkpoint, swallowed: false });
         Gate::Settled
     }
 
@@ -89,7 +105,8 @@ impl Tape {
         }
         self.answers = Answers::None;
         if used {
-            self.journal.rounds.push(Round { asks, silent: true, ..Round::default() });
+            let checkpoint = self.checkpoint_open();
+            self.push_silent(Round { asks, silent: true, checkpoint, swallowed: false });
         }
         Ok(used)
     }

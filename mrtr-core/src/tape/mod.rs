@@ -21,16 +21,22 @@
 mod fault;
 #[cfg(feature = "std")]
 pub(crate) mod held;
+mod hold;
 mod live;
+mod notes;
 mod once;
 pub(crate) mod replay;
 mod slot;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
 pub(crate) use live::check_form;
+pub use notes::Note;
+#[cfg(feature = "std")]
+pub(crate) use once::OnceValues;
+pub(crate) use once::TICKETS;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
 pub(crate) use slot::{key_is_valid, never_early};
 
@@ -40,7 +46,7 @@ use crate::{
     limits::Limits,
     seal::ExchangeId,
     time::Timestamp,
-    wire::ClientCapabilities,
+    wire::{ClientCapabilities, InputRequest},
 };
 use slot::{Slot, Slots, Uses};
 
@@ -79,6 +85,14 @@ pub struct TapePolicy {
     /// With a runtime: how long a replayed round may stay short of its recorded asks while the handler waits
     /// for something else (A3). Default 2 s.
     pub replay_patience: Duration,
+    /// With a runtime: how long a retry is held whose url was consented to while what is behind it is not done
+    /// (A10, G-32). Default 25 s; zero never holds.
+    pub hold_urls: Duration,
+    /// How often it is looked at while it is held. Default 1 s.
+    pub look_interval: Duration,
+    /// With a runtime: how long a checkpoint is held before it is sent alone, for whatever else the handler waits
+    /// for (A10). Default zero.
+    pub hold_checkpoints: Duration,
 }
 
 impl Default for TapePolicy {
@@ -87,6 +101,9 @@ impl Default for TapePolicy {
             divergence: OnDivergence::default(),
             after_effects: AfterEffects::default(),
             replay_patience: Duration::from_secs(2),
+            hold_urls: Duration::from_secs(25),
+            look_interval: Duration::from_secs(1),
+            hold_checkpoints: Duration::ZERO,
         }
     }
 }
@@ -105,8 +122,8 @@ pub enum Drive {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step {
-    /// These asks have their answers now: wake whoever waits for them and run the handler again. May be
-    /// empty: then call `step` again at once, nothing changed for the handler.
+    /// These asks have their answers now, or are to be looked at (A10): wake whoever waits for them and run the
+    /// handler again. May be empty: then call `step` again at once, nothing changed for the handler.
     Released(Vec<Ticket>),
     /// Not blocked on asks: run the handler when it wakes. With a time: call `step` again then at the latest.
     Wait(Option<Timestamp>),
@@ -173,13 +190,20 @@ pub struct Tape {
     deadline: Timestamp,
     /// Since when a replayed round has been short of asks.
     short_since: Option<Timestamp>,
+    /// Since when the request in hand is held, and when an errand is looked at again (A10).
+    held_since: Option<Timestamp>,
+    look_at: Option<Timestamp>,
+    /// The attempt is over: what is asked from now on ends at once.
+    ended: bool,
+    /// What became of asks in this run, if somebody wants to know.
+    notes: Option<Vec<Note>>,
     once_uses: BTreeMap<Box<str>, u32>,
     values_read: Vec<String>,
     /// A misuse seen at a call that cannot return it; ends the attempt at the next step.
     misuse: Option<Fault>,
     diverged: Vec<Divergence>,
-    /// The attempt is over: what is asked from now on has no answer.
-    ended: bool,
+    /// Under `Fail`: what was open when the run left its path, for a report that shows it.
+    left_with: Vec<(Arc<str>, InputRequest<'static>)>,
 }
 
 /// What a tape is made of.
@@ -200,6 +224,8 @@ pub struct TapeSetup {
     pub limits: Limits,
     /// When the exchange must be over.
     pub deadline: Timestamp,
+    /// Whether to keep [notes](Tape::take_notes).
+    pub noting: bool,
 }
 
 impl TapeSetup {
@@ -214,6 +240,7 @@ impl TapeSetup {
             policy: TapePolicy::default(),
             limits: Limits::default(),
             deadline,
+            noting: false,
         }
     }
 }
@@ -237,11 +264,15 @@ impl Tape {
             limits: setup.limits,
             deadline: setup.deadline,
             short_since: None,
+            held_since: None,
+            look_at: None,
+            ended: false,
+            notes: setup.noting.then(Vec::new),
             once_uses: BTreeMap::new(),
             values_read: Vec::new(),
             misuse: None,
             diverged: Vec::new(),
-            ended: false,
+            left_with: Vec::new(),
         }
     }
 
@@ -276,6 +307,12 @@ impl Tape {
         &self.diverged
     }
 
+    /// What was open when this run left its path; only under [`OnDivergence::Fail`].
+    #[cfg(feature = "std")]
+    pub(crate) fn left_with(&self) -> impl Iterator<Item = (&str, &InputRequest<'static>)> {
+        self.left_with.iter().map(|(key, request)| (&**key, request))
+    }
+
     /// Hands in answers to the round that [`Step::Send`] just made, for a peer that is asked over a held
     /// connection: `step` then releases it as if it had been recorded.
     pub fn answer(&mut self, answers: Vec<(Box<str>, Box<str>)>) {
@@ -306,7 +343,7 @@ impl Tape {
                 Drive::Runtime => Step::Wait(None),
             };
         }
-        if self.is_replaying() { self.replay_step(drive, now) } else { self.live_step(now) }
+        if self.is_replaying() { self.replay_step(drive, now) } else { self.live_step(drive, now) }
     }
 
     /// The handler has returned (A9).

@@ -5,11 +5,38 @@ use alloc::{boxed::Box, string::String};
 use super::{Fault, Tape};
 use crate::journal::Once;
 
+/// Once-values under such a name are tickets: not effects, and made for one key.
+pub(crate) const TICKETS: &str = "mrtr/ticket/";
+
 /// Which use of a once-name this is; hand it back with the value.
 #[derive(Clone, Debug)]
 pub struct OnceUse {
     name: Box<str>,
     nth: u32,
+}
+
+/// What a run made once, to be lent to another run of the same bytes.
+#[cfg(feature = "std")]
+#[derive(Clone, Default)]
+pub(crate) struct OnceValues(alloc::vec::Vec<Once>);
+
+#[cfg(feature = "std")]
+impl crate::journal::Journal {
+    pub(crate) fn once_values(&self) -> OnceValues {
+        OnceValues(self.once.clone())
+    }
+}
+
+#[cfg(feature = "std")]
+impl Tape {
+    /// Makes the once-values of another run known to this one.
+    pub(crate) fn lend(&mut self, values: OnceValues) {
+        for value in values.0 {
+            if !self.journal.once.iter().any(|own| own.name == value.name && own.nth == value.nth) {
+                self.journal.once.push(value);
+            }
+        }
+    }
 }
 
 impl Tape {

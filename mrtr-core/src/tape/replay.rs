@@ -2,7 +2,10 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::{AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, Tape, Ticket};
+use super::{
+    AfterEffects, Answers, Drive, Fault, OnDivergence, Resolution, Step, TICKETS, Tape, Ticket, hold::Errand,
+    notes,
+};
 use crate::{
     form::Schema,
     journal::{Asked, Divergence, DivergenceKind, Round, Verdict},
@@ -74,7 +77,8 @@ impl Tape {
         let mut released = Vec::new();
         for (&ticket, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.is_open()) {
             let resolution = match &slot.asked {
-                None => round.checkpoint.then_some(Resolution::Passed),
+                // A round that was never sent passes no checkpoint (A10).
+                None => (round.checkpoint && !round.silent).then_some(Resolution::Passed),
                 Some(asked) => {
                     let recorded = round.asks.iter().find(|found| found.same_question(asked));
                     recorded.and_then(|recorded| match &recorded.verdict {
@@ -90,6 +94,8 @@ impl Tape {
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
                 released.push(Ticket(ticket));
+            } else if slot.errand == Errand::Due {
+                released.push(Ticket(ticket));
             }
         }
         released
@@ -101,11 +107,19 @@ impl Tape {
         let asks = self.journal.rounds.get(index).map_or(0, |round| round.asks.len());
         for position in 0..asks {
             // Structure was checked when the request came in; what does not fit here is no answer.
-            if let Some(verdict) = self.verdict_at(index, position, answers)
-                && let Some(round) = self.journal.rounds.get_mut(index)
+            let Some(verdict) = self.verdict_at(index, position, answers) else { continue };
+            // Consent is not completion: an ask that waits for that is not answered by it (A10).
+            let verdict =
+                if self.begin_errand(index, position, &verdict) { Verdict::NotYet } else { verdict };
+            if let Some(round) = self.journal.rounds.get_mut(index)
                 && let Some(asked) = round.asks.get_mut(position)
             {
                 asked.verdict = verdict;
+            }
+            if let Some(notes) = &mut self.notes
+                && let Some(asked) = self.journal.rounds.get(index).and_then(|round| round.asks.get(position))
+            {
+                notes::note(notes, &self.journal, asked);
             }
         }
     }
@@ -207,6 +221,10 @@ impl Tape {
         );
         crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
         let outcome = if self.policy.divergence == OnDivergence::Fail {
+            let open = self.slots.values().filter(|slot| slot.is_open());
+            let left =
+                open.filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
+            self.left_with = left.collect();
             Err(Fault::Diverged(alloc::format!("{report}")))
         } else if self.journal.divergences >= DIVERGENCES {
             let keys = report.changed.iter().chain(&report.missing).chain(&report.added);
@@ -228,7 +246,9 @@ impl Tape {
                 Ok(())
             }
             AfterEffects::Refuse => {
-                let made = self.journal.once.iter().filter(|once| behind(once.segment));
+                // A ticket is not an effect: it names its ask and may be shown again.
+                let effects = self.journal.once.iter().filter(|once| !once.name.starts_with(TICKETS));
+                let made = effects.filter(|once| behind(once.segment));
                 let names: Vec<String> = made.map(|once| String::from(&*once.name)).collect();
                 if names.is_empty() { Ok(()) } else { Err(Fault::AfterEffects(names)) }
             }

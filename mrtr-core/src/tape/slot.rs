@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use super::{Fault, Tape};
+use super::{Fault, Tape, hold::Errand};
 use crate::{
     digest::Fingerprint,
     error::ErrorCode,
@@ -126,6 +126,9 @@ pub(super) struct Slot {
     pub(super) resolution: Option<Resolution>,
     /// Its resolution has been handed to the handler.
     pub(super) taken: bool,
+    /// Consent to its url is not its answer yet (A10).
+    pub(super) waits: bool,
+    pub(super) errand: Errand,
     /// The segment it was registered in.
     pub(super) segment: usize,
     /// Round whose release resolved it.
@@ -191,6 +194,10 @@ impl Slots {
         self.0.iter().map(|(_, slot)| slot)
     }
 
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.0.iter_mut().map(|(_, slot)| slot)
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&u32, &mut Slot)> {
         self.0.iter_mut().map(|(ticket, slot)| (&*ticket, slot))
     }
@@ -207,6 +214,14 @@ pub(super) struct Uses(Vec<(Arc<str>, u32)>);
 impl Uses {
     pub(super) fn with_capacity(keys: usize) -> Self {
         Self(Vec::with_capacity(keys))
+    }
+
+    /// What [`next`](Self::next) will say.
+    fn peek(&self, key: &str) -> String {
+        match self.0.binary_search_by(|(found, _)| (**found).cmp(key)).map(|place| self.0.get(place)) {
+            Ok(Some((_, uses))) => alloc::format!("{key}#{}", uses.saturating_add(1)),
+            Ok(None) | Err(_) => key.into(),
+        }
     }
 
     /// The key on the wire of the next use.
@@ -259,8 +274,11 @@ impl Tape {
                 optional: false,
                 solicited,
                 polled: false,
+                // What a detached task asks after the end has nobody to answer it.
                 resolution: self.ended.then_some(Resolution::Ended),
                 taken: false,
+                waits: false,
+                errand: Errand::Idle,
                 segment: self.segment,
                 resolved_by: None,
             },
@@ -292,6 +310,12 @@ impl Tape {
             Fingerprint::from_bytes([0; 32])
         });
         Asked { key, kind, fingerprint, verdict: Verdict::Open }
+    }
+
+    /// The key that the next use of an author's key gets on the wire (A1).
+    #[must_use]
+    pub fn next_key(&self, key: &str) -> String {
+        self.uses.peek(key)
     }
 
     /// Changes whether an ask is optional. Only before it has been waited for.

@@ -122,7 +122,7 @@ pub fn read_result<'a>(result: Json<'a>, limits: &crate::Limits) -> Result<Resul
     let state = match state.filter(|value| !value.is_null()) {
         None => None,
         Some(value) if value.kind() != JsonKind::String => return Err(ResultFault::State),
-        Some(value) if value.as_str().len() > limits.state_accepted + 2 => {
+        Some(value) if value.as_str().len() - 2 > limits.state_accepted => {
             return Err(ResultFault::StateTooLarge {
                 bytes: value.as_str().len() - 2,
                 limit: limits.state_accepted,

@@ -137,10 +137,9 @@ fn waiting(service: Service, connected: Arc<AtomicBool>) -> Service {
         .tool(Tool::new("link", "Connects, and waits until it is done"), move |ctx: Ctx| {
             let connected = connected.clone();
             async move {
-                while !ctx.once("connected", || connected.load(Ordering::Relaxed))? {
-                    ctx.elicit_url("link", "Connect your account", "https://accounts.example/connect")
-                        .await?;
-                }
+                ctx.elicit_url("link", "Connect your account", "https://accounts.example/connect")
+                    .until(|| core::future::ready(connected.load(Ordering::Relaxed)))
+                    .await?;
                 Ok::<_, RpcError>(ToolResult::text("connected"))
             }
         })
@@ -357,10 +356,6 @@ fn our_server_and_our_client_do_as_the_vectors_say() {
     let vectors = load();
     assert!(vectors.len() >= 30, "{}", vectors.len());
     for (file, vector) in vectors {
-        // Needs an ask that stays the same until something is done (A10).
-        if file.contains("url-until-done") {
-            continue;
-        }
         let outcome = match vector.role {
             Role::Server => super::server::run(&vector, &mut Ours::new(&vector.fixture)),
             Role::Client => super::client::run(&vector, &mut OurClient::new(&vector)),

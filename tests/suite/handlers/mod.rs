@@ -1,0 +1,6 @@
+//! What authors of handlers use: scripts, typed return-style answers, ways to degrade, tickets.
+
+mod degrading;
+mod return_style;
+mod scripts;
+mod tickets;

@@ -1,0 +1,213 @@
+//! Asks in spawned tasks: they work, they end, they leave nothing behind (A2, A9).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mrtr_core::{
+    handler::{Ctx, Reception, RpcError, RunEvent, ToolResult},
+    wire::LogLevel,
+};
+use serde_json::json;
+use tokio::{runtime::Handle, sync::mpsc, time::sleep};
+
+use super::{Room, n, number, shown};
+
+fn lost(_: tokio::task::JoinError) -> RpcError {
+    RpcError::internal("a task was lost")
+}
+
+/// Two asks, each in a task of its own.
+async fn in_tasks(ctx: Ctx) -> super::Result<ToolResult> {
+    let tasks = ["a", "b"].map(|key| {
+        let ctx = ctx.clone();
+        tokio::spawn(async move { shown(number(&ctx, key).await) })
+    });
+    let [a, b] = tasks;
+    Ok(ToolResult::text(format!("{} {}", a.await.map_err(lost)?, b.await.map_err(lost)?)))
+}
+
+/// Waits until as many tasks are alive as before. A leak fails; a busy machine does not.
+async fn settled(before: usize) {
+    let alive = || Handle::current().metrics().num_alive_tasks();
+    for _ in 0..5_000 {
+        if alive() == before {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(alive(), before, "tasks were left behind");
+}
+
+/// A1, A2: what a spawned task asks is seen although the handler itself waits for something else; tasks of a
+/// suspended attempt end.
+async fn tasks_ask_and_end() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    let mut room = Room::new(in_tasks);
+    let mut last = room.call(json!({})).await;
+    let mut given = json!({});
+    for _ in 0..4 {
+        settled(before).await;
+        if last.result()["resultType"] == "complete" {
+            break;
+        }
+        for key in last.keys() {
+            given[key] = n(if key == "a" { 1 } else { 2 });
+        }
+        last = room.retry(&last, given.clone()).await;
+    }
+    assert_eq!(last.text(), "1 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a2_tasks_ask_and_end_on_one_thread() {
+    tasks_ask_and_end().await;
+}
+
+// Which of the two is asked first, and whether together, is up to the threads; the outcome is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a2_tasks_ask_and_end_on_many_threads() {
+    for _ in 0..50 {
+        tasks_ask_and_end().await;
+    }
+}
+
+/// Asks in detached tasks resolve to `Ended` when the attempt suspends, ends, or is dropped.
+#[tokio::test(start_paused = true)]
+async fn asks_of_ended_attempts_resolve_to_ended() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    let (sender, mut ends) = mpsc::unbounded_channel();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let sender = sender.clone();
+        async move {
+            let ask = number(&ctx, "detached");
+            let late = ctx.clone();
+            tokio::spawn(async move {
+                let ended = shown(ask.await);
+                // What is asked after the end has nobody to answer it, and must not wait for ever.
+                let again = shown(number(&late, "later").await);
+                let _ = sender.send(format!("{ended} {again}"));
+            });
+            tokio::task::yield_now().await;
+            match ctx.argument::<String>("mode")?.as_str() {
+                "panic" => panic!("on purpose"),
+                _ => {
+                    std::future::pending::<()>().await;
+                    Ok(ToolResult::new())
+                }
+            }
+        }
+    });
+    let suspended = room.call(json!({"arguments": {"mode": "suspend"}})).await;
+    assert_eq!(suspended.keys(), ["detached"]);
+    assert_eq!(ends.recv().await.as_deref(), Some("Ended Ended"));
+    let failed = room.call(json!({"arguments": {"mode": "panic"}})).await;
+    assert_eq!(failed.error().0, -32603);
+    assert_eq!(ends.recv().await.as_deref(), Some("Ended Ended"));
+    settled(before).await;
+}
+
+/// Dropping a run in mid-flight: its tasks' asks end, and nothing is left of it.
+#[tokio::test(start_paused = true)]
+async fn a_run_dropped_in_mid_flight_leaves_nothing() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    let (sender, mut ends) = mpsc::unbounded_channel();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let sender = sender.clone();
+        async move {
+            let ask = number(&ctx, "a");
+            tokio::spawn(async move {
+                sleep(Duration::from_secs(60)).await;
+                let _ = sender.send(shown(ask.await));
+            });
+            sleep(Duration::from_secs(3_600)).await;
+            Ok(ToolResult::new())
+        }
+    });
+    room.with_run(json!({}), async |run, clock| {
+        let driven = tokio::time::timeout(Duration::from_secs(1), super::drive(run, clock)).await;
+        assert!(driven.is_err());
+    })
+    .await;
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), before + 1);
+    assert_eq!(ends.recv().await.as_deref(), Some("Ended"));
+    settled(before).await;
+}
+
+/// what a spawned task says, or a commit that waits, goes out when it is said and not with the reply.
+#[tokio::test(start_paused = true)]
+async fn r195_notifications_of_tasks_and_commits_go_out_at_once() {
+    let mut room = Room::new(|ctx: Ctx| async move {
+        let (inside, commit) = (ctx.clone(), ctx.clone());
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(1)).await;
+            inside.log(LogLevel::Info, "from a task");
+            sleep(Duration::from_secs(3_600)).await;
+            // Long over: said to nobody.
+            inside.log(LogLevel::Info, "too late");
+        });
+        ctx.on_commit_async(move || async move {
+            commit.log(LogLevel::Info, "committing");
+            sleep(Duration::from_secs(10)).await;
+            Ok(())
+        });
+        sleep(Duration::from_secs(10)).await;
+        Ok(ToolResult::text("done"))
+    });
+    let mut request = room.world.tool_call(&json!({}));
+    request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("info");
+    let (request, clock) = (request.to_string(), room.clock);
+    let Reception::Run(mut run) = room.world.receive(request.as_bytes()) else { panic!("a run") };
+    let mut seen = Vec::new();
+    loop {
+        let mut out = Vec::new();
+        let event = std::future::poll_fn(|cx| run.poll_run(cx, clock.now(), &mut out)).await;
+        let message: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+        seen.push((clock.0.elapsed().as_secs(), message["params"]["data"].clone()));
+        if matches!(event, RunEvent::Finished(_)) {
+            break;
+        }
+    }
+    assert_eq!(seen, [(1, json!("from a task")), (10, json!("committing")), (20, json!(null))]);
+}
+
+/// A9 (b), B-41: a handler that returns over a spawned task that holds an ask is asked all the same; a later run
+/// that takes the answer has its value taken.
+#[tokio::test(start_paused = true)]
+async fn a9_returning_over_a_spawned_ask() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = runs.clone();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let patient = counter.fetch_add(1, Ordering::Relaxed) > 0;
+        async move {
+            let mut ask = number(&ctx, "a");
+            assert!(futures::poll!(&mut ask).is_pending());
+            let task = tokio::spawn(ask);
+            if !patient {
+                return Ok(ToolResult::text("unapproved"));
+            }
+            Ok(ToolResult::text(shown(task.await.map_err(lost)?)))
+        }
+    });
+    let first = room.call(json!({})).await;
+    assert_eq!(first.keys(), ["a"]);
+    assert_eq!(room.retry(&first, json!({"a": n(5)})).await.text(), "5");
+}
+
+/// A9 (b): and one that never takes it never has its value taken.
+#[tokio::test(start_paused = true)]
+async fn a9_returning_over_it_again_is_an_error() {
+    let mut room = Room::new(|ctx: Ctx| async move {
+        let mut ask = number(&ctx, "a");
+        assert!(futures::poll!(&mut ask).is_pending());
+        tokio::spawn(ask);
+        Ok(ToolResult::text("unapproved"))
+    });
+    let first = room.call(json!({})).await;
+    assert_eq!(first.keys(), ["a"]);
+    assert_eq!(room.retry(&first, json!({"a": n(5)})).await.error(), (-32603, "Internal error"));
+}
