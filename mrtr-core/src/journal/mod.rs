@@ -155,11 +155,11 @@ impl Journal {
 
     /// How often the ask under this key was answered with content that did not fit.
     pub(crate) fn invalid_count(&self, key: &str) -> u8 {
-        let counts =
-            self.rounds.iter().flat_map(|round| &round.asks).filter_map(|asked| match asked.verdict {
-                Verdict::Invalid { count, .. } if &*asked.key == key => Some(count),
-                _ => None,
-            });
+        let asks = self.rounds.iter().flat_map(|round| &round.asks).filter(|asked| &*asked.key == key);
+        let counts = asks.filter_map(|asked| match asked.verdict {
+            Verdict::Invalid { count, .. } => Some(count),
+            Verdict::Open | Verdict::Answer(_) | Verdict::Unavailable | Verdict::NotYet => None,
+        });
         counts.max().unwrap_or(0)
     }
 

@@ -102,10 +102,10 @@ pub(super) fn check_members<'a>(
                 return Err(Refusal::Syntax { at });
             }
         }
-        if depth == 1 {
-            if let Some(name) = top_name.take() {
-                member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
-            }
+        if depth == 1
+            && let Some(name) = top_name.take()
+        {
+            member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
         }
         if depth == 0 {
             let rest = lex::skip_space(bytes, at);

@@ -3,6 +3,8 @@
 use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
 
 use super::{Received, Rejected, RoundEnv, Server, read::CallParams, reject::RejectReason};
+#[cfg(feature = "std")]
+use crate::tape::{Tape, TapeSetup};
 use crate::{
     audit::Event,
     entropy::Entropy,
@@ -11,7 +13,7 @@ use crate::{
     journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
     seal::{Binding, ExchangeId, Principal},
-    tape::{Answers, Tape, TapeSetup, owned_answers},
+    tape::{Answers, owned_answers},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, read_answer},
 };
@@ -283,6 +285,8 @@ impl<'a, S> Exchange<'a, S> {
     }
 }
 
+/// What the driver of handlers needs.
+#[cfg(feature = "std")]
 impl<'a, S: Open> Exchange<'a, S> {
     /// The same exchange for a driver that treats first and later rounds alike.
     pub(crate) fn running(self) -> Exchange<'a, Pending> {
@@ -290,7 +294,6 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     /// What a handler's run made of the answers it met, for the observer.
-    #[cfg(feature = "std")]
     pub(crate) fn observe_run(
         &self,
         notes: &[crate::tape::Note],
@@ -300,7 +303,6 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     /// What seals a ticket: the sealer's server, this round's randomness, the time of receipt.
-    #[cfg(feature = "std")]
     pub(crate) fn for_tickets(&self) -> (Server, Arc<Entropy>, Timestamp) {
         (self.inner.server.clone(), self.inner.entropy.clone(), self.inner.received)
     }

@@ -37,8 +37,10 @@ pub use notes::Note;
 #[cfg(feature = "std")]
 pub(crate) use once::OnceValues;
 pub(crate) use once::TICKETS;
+pub(crate) use slot::key_is_valid;
+#[cfg(feature = "std")]
+pub(crate) use slot::never_early;
 pub use slot::{AskSpec, Outgoing, OutgoingAsk, Resolution, Ticket};
-pub(crate) use slot::{key_is_valid, never_early};
 
 use crate::{
     journal::{Divergence, Journal},
@@ -161,6 +163,20 @@ pub enum Answers {
     LastRound(Vec<(Box<str>, Box<str>)>),
     /// Without a state: for asks that allow it (A7). Key and JSON text.
     Early(Vec<(Box<str>, Box<str>)>),
+}
+
+impl Answers {
+    /// The answers to the last recorded round, once; anything else stays.
+    fn take_last_round(&mut self) -> Option<Vec<(Box<str>, Box<str>)>> {
+        match self {
+            Self::LastRound(answers) => {
+                let answers = core::mem::take(answers);
+                *self = Self::None;
+                Some(answers)
+            }
+            Self::None | Self::Early(_) => None,
+        }
+    }
 }
 
 impl core::fmt::Debug for Answers {
@@ -296,6 +312,7 @@ impl Tape {
     }
 
     /// Takes the journal out when the attempt is over and the tape stays shared with detached futures.
+    #[cfg(feature = "std")]
     pub(crate) fn take_journal(&mut self) -> Journal {
         let started = self.journal.started;
         core::mem::replace(&mut self.journal, Journal::new(started))

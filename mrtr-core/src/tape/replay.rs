@@ -67,10 +67,10 @@ impl Tape {
     pub(super) fn release(&mut self) -> Vec<Ticket> {
         let index = self.segment;
         // A silent round is settled already; answers that wait for one that was asked stay.
-        if index + 1 == self.journal.rounds.len() && matches!(self.answers, Answers::LastRound(_)) {
-            if let Answers::LastRound(answers) = core::mem::take(&mut self.answers) {
-                self.record(index, &answers);
-            }
+        if index + 1 == self.journal.rounds.len()
+            && let Some(answers) = self.answers.take_last_round()
+        {
+            self.record(index, &answers);
         }
         self.segment += 1;
         let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };

@@ -81,14 +81,16 @@ impl ClientCapabilities {
     /// modes are named, which no peer can misread.
     #[must_use]
     pub fn to_json(self) -> String {
-        let mut missing = Missing::default();
-        missing.form_named = self.form;
-        missing.url = self.url;
-        missing.sampling = self.sampling;
-        missing.sampling_tools = self.sampling_tools;
-        missing.sampling_context = self.sampling_context;
-        missing.roots = self.roots;
-        missing.to_json()
+        let leaves = Missing {
+            elicitation: false,
+            form_named: self.form,
+            url: self.url,
+            sampling: self.sampling,
+            sampling_tools: self.sampling_tools,
+            sampling_context: self.sampling_context,
+            roots: self.roots,
+        };
+        leaves.to_json()
     }
 
     /// Whether an ask with this requirement may be sent to this client.

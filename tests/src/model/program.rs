@@ -85,7 +85,7 @@ impl Program {
             return Self::Ask(question(random));
         }
         let count = 1 + random.below(3);
-        let mut children = |random: &mut Random| -> Vec<Self> {
+        let children = |random: &mut Random| -> Vec<Self> {
             (0..count).map(|child| Self::random(random, depth - 1, &format!("{path}{child}."))).collect()
         };
         match random.below(7) {

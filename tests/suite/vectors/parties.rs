@@ -249,7 +249,7 @@ impl OurClient {
             ParamHeaders::from_schema(Json::parse(schema, &limits).expect("valid JSON"))
                 .expect("valid annotations")
         });
-        let annotations = annotations.as_ref().unwrap_or(&ParamHeaders::NONE);
+        let annotations = annotations.as_ref().unwrap_or(ParamHeaders::NONE);
         let admitted = admit(bytes, &limits).expect("our own request");
         let headers = request_headers(&admitted, annotations).expect("headers");
         let headers = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
