@@ -217,7 +217,7 @@ fn an_event_that_is_too_large_costs_one_error_r177() {
             assert_eq!((&*first.0, &*last.0, &*last.2), ("12345678", "z", ""));
         }
     }
-    // A comment may be of any length.
+    // A comment may be of any length, and is passed over.
     for size in [1, 7, 500] {
         let stream = format!("data: a\n:{long}\ndata: b\n\n");
         assert_eq!(data(&events(8, stream.as_bytes(), size)), ["a\nb"]);

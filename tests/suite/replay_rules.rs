@@ -62,7 +62,7 @@ fn a1_asks_made_side_by_side_share_a_round() {
     assert_eq!(done.text(), "1 2");
 }
 
-/// A1, G-37: keys outside the alphabet, and a key used while an earlier use is open, are faults of the handler.
+/// A1, G-37, R-059: keys outside the alphabet, and a key used while an earlier use is open, are faults of the handler.
 #[test]
 fn a1_bad_keys_and_keys_in_use_are_internal_errors() {
     for key in ["", "a b", "a#1", &"k".repeat(65), "é"] {
@@ -682,7 +682,7 @@ fn a3_unordered_asks_keep_their_order_of_arrival() {
     assert_eq!(world.retry(&third, json!({"a": accept(json!({"n": 1}))})).text(), "c3 b2 a1");
 }
 
-/// Limits: rounds and asks at their edges, named when reached.
+/// no loop is without end: rounds and asks at their edges, named when reached.
 #[test]
 fn limits_at_their_edges() {
     let mut limits = Limits::default();

@@ -225,6 +225,7 @@ fn only_post_is_served_r171() {
     assert!(outcome(loopback().check("POST", &headers)).is_ok());
     for method in ["GET", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH", "post", ""] {
         let fault = outcome(loopback().check(method, &headers)).unwrap_err();
+        // No sessions, so neither GET nor DELETE.
         assert_eq!(fault.class().status(), 405, "{method}");
         assert_eq!(fault.allow(), Some("POST"));
     }

@@ -72,6 +72,7 @@ fn one_message_is_one_body_r177_r182() {
         assert!(head.headers().contains(&("Content-Type", "application/json")));
         assert!(head.headers().contains(&("Cache-Control", "no-store")));
         assert_eq!(out, message.split(|byte| *byte == b'\n').collect::<Vec<_>>().concat());
+        // The reply ends the stream.
         assert!(body.is_ended());
     }
 }
