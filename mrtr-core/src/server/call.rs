@@ -9,7 +9,7 @@ use crate::{
     http::{Headers, ReplyClass},
     journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
-    seal::{Binding, ExchangeId, Principal, Ttl},
+    seal::{self, Binding, ExchangeId, KeyId, Principal, Ttl},
     tape::{Answers, Tape, TapeSetup, owned_answers},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, read_answer},
@@ -40,6 +40,10 @@ pub struct Pending;
 pub struct Retrying {
     /// Which round's answers it brings, from 1.
     pub round: u32,
+    /// The key that its state was sealed under.
+    pub key: KeyId,
+    /// That key no longer mints here: a rotation is not over as long as there are such states.
+    pub by_retired_key: bool,
 }
 
 mod sealed {
@@ -222,7 +226,17 @@ impl<'a> Call<'a> {
             }
         }
         inner.answers = Answers::LastRound(answers);
-        Received::Retrying(Exchange { inner: self.0, state: Retrying { round: opened.claims.round } })
+        let seal::Opened { claims, key, by_retired_key, .. } = opened;
+        if by_retired_key {
+            crate::trace::debug!(
+                key = %key, exchange = %claims.exchange, round = claims.round,
+                "a state was opened with a key that no longer mints"
+            );
+        }
+        Received::Retrying(Exchange {
+            inner: self.0,
+            state: Retrying { round: claims.round, key, by_retired_key },
+        })
     }
 
     fn refuse(self, error: RpcError, reason: RejectReason) -> Received<'a> {
