@@ -164,7 +164,9 @@ fn secrets(path: &Path) -> Result<Vec<Secret>, KeyError> {
     lines.map(read).collect()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -83,10 +83,8 @@ fn state(sealer: &Sealer, now: Timestamp) -> String {
     let send = |message: String| {
         let env = RoundEnv::new(now, entropy().unwrap(), Principal::Authenticated(b"ada"));
         let mut out = Vec::new();
-        match service.receive(message.as_bytes(), env) {
-            Reception::Run(run) => drop(run.run(now, &mut out)),
-            other => panic!("{other:?}"),
-        }
+        let Reception::Run(run) = service.receive(message.as_bytes(), env) else { panic!("not a call") };
+        drop(run.run(now, &mut out));
         let reply: Value = serde_json::from_slice(&out).unwrap();
         String::from(reply["result"]["requestState"].as_str().unwrap())
     };
@@ -168,7 +166,8 @@ async fn r_072_the_part_that_differs_is_named() {
     let key = dir.key("key");
     let token = state(&sealer(&key), Clock::system().now());
     let lisbon = r#"{"city": "Lisb\u006fn"}"#;
-    let cases: [(&[&str], [Option<bool>; 3], Option<&str>); 9] = [
+    type Case<'a> = (&'a [&'a str], [Option<bool>; 3], Option<&'a str>);
+    let cases: [Case<'_>; 9] = [
         (&[], [None, None, None], None),
         (&["--audience", "mrtr-examples"], [Some(true), None, None], None),
         (&["--audience", "another"], [Some(false), None, None], Some("other_audience")),

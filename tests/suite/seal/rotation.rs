@@ -3,9 +3,9 @@
 use mrtr_core::{
     Timestamp,
     form::{Field, Form},
-    handler::{Ctx, ToolResult},
-    seal::{KeyRing, RingError, Sealer, Secret, Verdict},
-    server::Config,
+    handler::{Ctx, Reception, ToolResult},
+    seal::{KeyRing, Principal, RingError, Sealer, Secret, Verdict, inspect},
+    server::{Config, RoundEnv},
     wire::Implementation,
 };
 use mrtr_tests::world::{World, accept, service};
@@ -332,7 +332,7 @@ fn b_17_running_servers_that_rotate_out_of_order_refuse_some() {
 }
 
 /// G-53: counts go with their keys through a rotation, clones count together, and a sealer made with other keys counts
-/// for itself. An attempt that runs while keys change mints with the new ones.
+/// for itself.
 #[test]
 fn g_53_counts_per_key() {
     let (old, new) = (secret(7).key_id(), secret(2).key_id());
@@ -400,4 +400,23 @@ fn b_17_keys_change_between_threads() {
     let uses = sealer.key_use();
     assert_eq!(uses.iter().map(|it| it.sealed).sum::<u64>(), 2 * rounds);
     assert_eq!(uses.iter().map(|it| it.opened).sum::<u64>(), 2 * rounds);
+}
+
+/// B-17: an attempt that runs while the keys change mints with those of the moment, not with those that it began with;
+/// otherwise the wait for the longest TTL would have to begin when the last of such attempts ends.
+#[test]
+fn b_17_a_running_attempt_mints_with_the_keys_of_the_moment() {
+    let Replica { mut world, sealer, mut ring, .. } = replica(9);
+    let new = secret(2).key_id();
+    let request = world.request("tools/call", json!({"name": "t", "arguments": {}})).to_string();
+    let env = RoundEnv::new(world.now, entropy(5), Principal::Anonymous);
+    let Reception::Run(run) = world.service.receive(request.as_bytes(), env) else { panic!("not a call") };
+    ring.accept(secret(2)).expect("another");
+    ring.promote(new).expect("in the ring");
+    sealer.set_ring(&ring);
+    let mut out = Vec::new();
+    let _ = run.run(world.now, &mut out);
+    let reply: Value = serde_json::from_slice(&out).expect("JSON");
+    let state = reply["result"]["requestState"].as_str().expect("a state");
+    assert_eq!(inspect(state).expect("a state").key, new);
 }

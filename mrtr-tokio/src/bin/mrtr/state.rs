@@ -98,13 +98,14 @@ fn look(
         let said = unverified(&visible);
         return Ok(Found { visible, said, problem: None });
     };
-    let mut expected = Expected::default();
-    expected.audience = args.audience.as_deref();
-    expected.principal = match &args.principal {
-        Some(name) => Some(Principal::Authenticated(name.as_bytes())),
-        None => args.anonymous.then_some(Principal::Anonymous),
+    let expected = Expected {
+        audience: args.audience.as_deref(),
+        principal: match &args.principal {
+            Some(name) => Some(Principal::Authenticated(name.as_bytes())),
+            None => args.anonymous.then_some(Principal::Anonymous),
+        },
+        request: digest.map(RequestDigest::as_bytes),
     };
-    expected.request = digest.map(RequestDigest::as_bytes);
     Ok(match inspect_with(ring, token, &expected) {
         Ok(Inspected { visible, claims, payload, same_audience, same_principal, same_request, .. }) => {
             let same = Some([same_audience, same_principal, same_request]);

@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn every_day_of_eight_centuries_follows_the_one_before() {
-        let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..800 * 366 {
             assert_eq!(date(days), (year, month, day));
