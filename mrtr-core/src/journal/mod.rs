@@ -176,13 +176,15 @@ impl Journal {
     }
 }
 
-/// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, or as it came.
+/// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, as the array of the roots, or
+/// as the model's reply came.
 fn on_the_wire(recorded: &str) -> String {
     match (recorded.strip_prefix('a'), recorded) {
         (Some(""), _) => "{\"action\":\"accept\"}".into(),
         (Some(content), _) => format!("{{\"action\":\"accept\",\"content\":{content}}}"),
         (None, "d") => "{\"action\":\"decline\"}".into(),
         (None, "c") => "{\"action\":\"cancel\"}".into(),
+        (None, other) if other.starts_with('[') => format!("{{\"roots\":{other}}}"),
         (None, other) => other.into(),
     }
 }
@@ -242,5 +244,24 @@ impl core::fmt::Debug for Round {
 impl core::fmt::Debug for Asked {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} {} {}", self.key, self.kind, self.verdict.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_answers_are_shown_as_they_came() {
+        for (recorded, shown) in [
+            ("a", r#"{"action":"accept"}"#),
+            (r#"a{"n":1}"#, r#"{"action":"accept","content":{"n":1}}"#),
+            ("d", r#"{"action":"decline"}"#),
+            ("c", r#"{"action":"cancel"}"#),
+            ("[]", r#"{"roots":[]}"#),
+            (r#"{"role":"assistant"}"#, r#"{"role":"assistant"}"#),
+        ] {
+            assert_eq!(on_the_wire(recorded), shown);
+        }
     }
 }

@@ -159,7 +159,7 @@ impl Found {
             format!("version    {version}"),
             format!("suite      {suite}"),
             format!("key        {key}"),
-            format!("size       {characters} characters, {payload_bytes} bytes of them journal"),
+            format!("size       {characters} characters, with {payload_bytes} bytes of journal"),
         ];
         let Some(said) = &self.said else {
             lines.push("Without the key there is nothing more to see.".into());
