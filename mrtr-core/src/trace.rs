@@ -6,6 +6,17 @@
 #[allow(unused_imports)]
 pub(crate) use tracing::{debug, warn};
 
+/// A field that may be missing.
+#[cfg(feature = "tracing")]
+pub(crate) fn shown<T: core::fmt::Display>(value: Option<T>) -> Option<tracing::field::DisplayValue<T>> {
+    value.map(tracing::field::display)
+}
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) const fn shown<T: Copy + core::fmt::Display>(value: Option<T>) -> Option<T> {
+    value
+}
+
 #[cfg(not(feature = "tracing"))]
 mod quiet {
     macro_rules! quiet {

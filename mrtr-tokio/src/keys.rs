@@ -11,6 +11,27 @@
 //! assert_eq!(sealer.audience(), "files");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Rotation
+//!
+//! [`Keys`] names where the secrets of a running server are, one that mints and any number that it accepts besides;
+//! [`Keys::reload`] reads them again. Replacing OLD by NEW without refusing a call that waits for its answer takes three
+//! steps, each of them on **every** replica before the next begins:
+//!
+//! 1. Append NEW to the accepted keys, reload. Everybody opens what NEW seals, nobody mints with it yet.
+//! 2. Write NEW into the minting key's file, and have OLD among the accepted ones; reload. Both may stand there:
+//!    a key that mints is accepted anyway.
+//! 3. Wait for the longest TTL in use: 600 s, or what a sealer or a tool says instead. Until then
+//!    [`Sealer::key_use`] may count states that were opened under OLD. Then take OLD away, reload.
+//!
+//! For `mrtr serve`, with `--key-file mint --accept-key-file accepted`:
+//!
+//! ```text
+//! mrtr keygen --out new
+//! cat mint new > accepted      # with mode 600, then SIGHUP to each replica
+//! mv new mint                  # SIGHUP to each replica; wait 10 minutes
+//! : > accepted                 # SIGHUP to each replica
+//! ```
 
 use std::{
     fs::File,
@@ -20,8 +41,12 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mrtr_core::seal::{KeyRing, KeyTooShort, Sealer, Secret};
+use mrtr_core::seal::{KeyRing, KeyTooShort, RingError, Sealer, Secret};
 use zeroize::Zeroizing;
+
+mod rotation;
+
+pub use rotation::Keys;
 
 /// Where a secret comes from. `Debug` shows no bytes.
 #[derive(Clone, Copy)]
@@ -67,9 +92,29 @@ pub enum KeyError {
     /// Too few bytes.
     #[error(transparent)]
     TooShort(#[from] KeyTooShort),
+    /// One of several keys is not good.
+    #[error("{place}: {error}")]
+    At {
+        /// Which one: the file, and the line of it if there is more than one.
+        place: String,
+        /// What is wrong with it.
+        error: Box<Self>,
+    },
+    /// A file without a key, where there must be one.
+    #[error("the key file {} holds no key", .0.display())]
+    Empty(PathBuf),
+    /// Two keys that cannot be used together.
+    #[error(transparent)]
+    Ring(#[from] RingError),
     /// The system gives no entropy.
     #[error("no entropy for a key: {0}")]
     Entropy(io::Error),
+}
+
+impl KeyError {
+    fn at(self, place: impl std::fmt::Display) -> Self {
+        Self::At { place: place.to_string(), error: Box::new(self) }
+    }
 }
 
 impl KeySource<'_> {
@@ -81,11 +126,11 @@ impl KeySource<'_> {
     pub fn secret(self) -> Result<Secret, KeyError> {
         match self {
             Self::Bytes(bytes) => Ok(Secret::from_bytes(bytes)?),
-            Self::File(path) => Ok(Secret::from_bytes(&decode(&read(path)?)?)?),
+            Self::File(path) => secret(&read(path)?).map_err(|error| error.at(path.display())),
             Self::Env(name) => {
                 let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.into()))?;
-                let text = Zeroizing::new(text.into_string().map_err(|_| KeyError::Text)?);
-                Ok(Secret::from_bytes(&decode(&text)?)?)
+                let text = text.into_string().map(Zeroizing::new).map_err(|_| KeyError::Text);
+                text.and_then(|text| secret(&text)).map_err(|error| error.at(name))
             }
             Self::Ephemeral => {
                 static WARNED: Once = Once::new();
@@ -168,6 +213,10 @@ fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
     let mut bytes = Zeroizing::new([0; 32]);
     getrandom::fill(&mut *bytes).map_err(|error| KeyError::Entropy(error.into()))?;
     Ok(bytes)
+}
+
+fn secret(text: &str) -> Result<Secret, KeyError> {
+    Ok(Secret::from_bytes(&decode(text)?)?)
 }
 
 /// Bytes of a key file that are read: far more than any key has.

@@ -108,6 +108,11 @@ impl World {
         self.now = self.now.saturating_add(time);
     }
 
+    /// Leaves out so many values of the entropy: two worlds must not draw the same ones.
+    pub fn skip_entropy(&mut self, count: u64) {
+        self.entropy += count;
+    }
+
     fn entropy(&mut self) -> Entropy {
         self.entropy += 1;
         let mut bytes = [7u8; 32];

@@ -6,6 +6,7 @@ use crate::{
     http::ParamHeaders,
     jsonrpc::{Json, write},
     limits::Limits,
+    seal::Ttl,
     wire::Requirement,
 };
 
@@ -58,6 +59,8 @@ pub struct Tool {
     pub annotations: Option<String>,
     /// What the tool will ask for in any case: gated before its first line runs.
     pub requires: Vec<Requirement>,
+    /// How long a question of this tool may wait for its answer; `None`: as long as the sealer says.
+    pub state_ttl: Option<Ttl>,
 }
 
 impl Tool {
@@ -72,6 +75,7 @@ impl Tool {
             output_schema: None,
             annotations: None,
             requires: Vec::new(),
+            state_ttl: None,
         }
     }
 
@@ -108,6 +112,15 @@ impl Tool {
     #[must_use]
     pub fn requires(mut self, need: Requirement) -> Self {
         self.requires.push(need);
+        self
+    }
+
+    /// How long a question of this tool may wait for its answer, instead of what the sealer says: longer where
+    /// people must look something up, shorter where an answer soon means nothing. Never beyond the exchange's own
+    /// deadline, [`Limits::exchange`]. A rotation of keys waits for the longest of all.
+    #[must_use]
+    pub fn state_ttl(mut self, ttl: Ttl) -> Self {
+        self.state_ttl = Some(ttl);
         self
     }
 
@@ -158,6 +171,8 @@ pub struct Prompt {
     pub description: String,
     /// Its arguments: name, description, whether required, and values to offer as completions.
     pub arguments: Vec<PromptArgument>,
+    /// How long a question of this prompt may wait for its answer; `None`: as long as the sealer says.
+    pub state_ttl: Option<Ttl>,
 }
 
 /// An argument of a prompt.
@@ -178,7 +193,13 @@ impl Prompt {
     /// A prompt without arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
-        Self { name: name.into(), title: None, description: description.into(), arguments: Vec::new() }
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            arguments: Vec::new(),
+            state_ttl: None,
+        }
     }
 
     /// The name shown to people.
@@ -211,6 +232,15 @@ impl Prompt {
         if let Some(argument) = self.arguments.last_mut() {
             argument.completions = values.into_iter().map(Into::into).collect();
         }
+        self
+    }
+
+    /// How long a question of this prompt may wait for its answer, instead of what the sealer says: longer where
+    /// people must look something up, shorter where an answer soon means nothing. Never beyond the exchange's own
+    /// deadline, [`Limits::exchange`]. A rotation of keys waits for the longest of all.
+    #[must_use]
+    pub fn state_ttl(mut self, ttl: Ttl) -> Self {
+        self.state_ttl = Some(ttl);
         self
     }
 
@@ -250,13 +280,22 @@ pub struct Resource {
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
+    /// How long a question of this resource may wait for its answer; `None`: as long as the sealer says.
+    pub state_ttl: Option<Ttl>,
 }
 
 impl Resource {
     /// A resource.
     #[must_use]
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { uri: uri.into(), name: name.into(), title: None, description: None, mime_type: None }
+        Self {
+            uri: uri.into(),
+            name: name.into(),
+            title: None,
+            description: None,
+            mime_type: None,
+            state_ttl: None,
+        }
     }
 
     /// What it is.
@@ -270,6 +309,15 @@ impl Resource {
     #[must_use]
     pub fn mime_type(mut self, text: impl Into<String>) -> Self {
         self.mime_type = Some(text.into());
+        self
+    }
+
+    /// How long a question of this resource may wait for its answer, instead of what the sealer says: longer where
+    /// people must look something up, shorter where an answer soon means nothing. Never beyond the exchange's own
+    /// deadline, [`Limits::exchange`]. A rotation of keys waits for the longest of all.
+    #[must_use]
+    pub fn state_ttl(mut self, ttl: Ttl) -> Self {
+        self.state_ttl = Some(ttl);
         self
     }
 
@@ -304,13 +352,21 @@ pub struct ResourceTemplate {
     pub description: Option<String>,
     /// The media type of all of them.
     pub mime_type: Option<String>,
+    /// How long a question of this family may wait for its answer; `None`: as long as the sealer says.
+    pub state_ttl: Option<Ttl>,
 }
 
 impl ResourceTemplate {
     /// A template.
     #[must_use]
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { uri_template: uri_template.into(), name: name.into(), description: None, mime_type: None }
+        Self {
+            uri_template: uri_template.into(),
+            name: name.into(),
+            description: None,
+            mime_type: None,
+            state_ttl: None,
+        }
     }
 
     /// What it is.
@@ -324,6 +380,15 @@ impl ResourceTemplate {
     #[must_use]
     pub fn mime_type(mut self, text: impl Into<String>) -> Self {
         self.mime_type = Some(text.into());
+        self
+    }
+
+    /// How long a question of this family may wait for its answer, instead of what the sealer says: longer where
+    /// people must look something up, shorter where an answer soon means nothing. Never beyond the exchange's own
+    /// deadline, [`Limits::exchange`]. A rotation of keys waits for the longest of all.
+    #[must_use]
+    pub fn state_ttl(mut self, ttl: Ttl) -> Self {
+        self.state_ttl = Some(ttl);
         self
     }
 

@@ -7,6 +7,7 @@ use crate::{
     error::{ErrorCode, RpcError},
     http::{self, ParamHeaders, ReplyClass},
     jsonrpc::{Json, Request, write},
+    seal::Ttl,
     server::{Call, Plain, Rejected, Server, write_result},
     wire::AskingMethod,
 };
@@ -43,6 +44,16 @@ pub enum Answered {
     Listen(Listen),
 }
 
+impl<'c, 'a, H> Route<'c, 'a, H> {
+    fn to(call: Call<'a>, handler: &'c H, ttl: Option<Ttl>, parts: Vec<(String, String)>) -> Self {
+        let call = match ttl {
+            Some(ttl) => call.state_ttl(ttl),
+            None => call,
+        };
+        Self::Handler { call, handler, parts }
+    }
+}
+
 impl<H> Catalog<H> {
     /// Routes a request that may ask. Headers that mirror arguments are checked here, for only the tool's
     /// schema names them, and so are declared requirements.
@@ -57,7 +68,7 @@ impl<H> Catalog<H> {
                 };
                 match check_tool(tool, headers, &call) {
                     Err((error, class)) => refused(call, error, class),
-                    Ok(()) => Route::Handler { call, handler, parts: Vec::new() },
+                    Ok(()) => Route::to(call, handler, tool.state_ttl, Vec::new()),
                 }
             }
             AskingMethod::PromptsGet => {
@@ -68,18 +79,18 @@ impl<H> Catalog<H> {
                 };
                 match check_prompt(prompt, &call) {
                     Err(error) => refused(call, error, ReplyClass::HandlerError),
-                    Ok(()) => Route::Handler { call, handler, parts: Vec::new() },
+                    Ok(()) => Route::to(call, handler, prompt.state_ttl, Vec::new()),
                 }
             }
             AskingMethod::ResourcesRead => {
-                if let Some((_, handler)) =
+                if let Some((resource, handler)) =
                     self.resources.iter().find(|(resource, _)| resource.uri == call.target())
                 {
-                    return Route::Handler { call, handler, parts: Vec::new() };
+                    return Route::to(call, handler, resource.state_ttl, Vec::new());
                 }
                 for (template, handler) in &self.templates {
                     if let Some(parts) = template.matches(call.target()) {
-                        return Route::Handler { call, handler, parts };
+                        return Route::to(call, handler, template.state_ttl, parts);
                     }
                 }
                 let error = no_resource(call.target());

@@ -11,7 +11,7 @@ use crate::{
     http::ReplyClass,
     jsonrpc::{Json, Notification, RequestId},
     seal::{Principal, Refused, Ticket},
-    server::{Incoming, Received, RejectReason, Rejected, RoundEnv, Server},
+    server::{Incoming, Received, Rejected, RoundEnv, Server},
     time::Timestamp,
 };
 
@@ -222,22 +222,9 @@ where
     })
 }
 
-/// The reply to a refused message; the log gets the reason, with what a refused state allows to say (G-11).
+/// The reply to a refused message; the log gets the reason (G-11).
 fn refused<'a>(rejected: &Rejected) -> Reception<'a> {
-    match rejected.reason() {
-        RejectReason::State(refused) => crate::trace::warn!(refused = %refused, "a state was refused"),
-        RejectReason::Journal(fault) => {
-            crate::trace::warn!(fault = %fault, "an authentic state cannot be used")
-        }
-        RejectReason::NotAdmitted(_)
-        | RejectReason::UnaskedResponse
-        | RejectReason::Envelope
-        | RejectReason::Params
-        | RejectReason::Answer
-        | RejectReason::Unknown => {
-            crate::trace::debug!(code = rejected.error().code.get(), "a request was refused");
-        }
-    }
+    rejected.log();
     let mut bytes = Vec::new();
     rejected.write(&mut bytes);
     Reception::Reply { bytes, class: rejected.class() }

@@ -13,7 +13,7 @@
 mod codec;
 mod divergence;
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
 pub use codec::CodecFault;
 pub use divergence::{AskedBefore, Divergence, DivergenceKind};
@@ -138,11 +138,12 @@ impl Journal {
         })
     }
 
-    /// The recorded answers as JSON text, for people who look into a state and were allowed to see them.
-    pub fn answers(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+    /// The recorded answers: index of the round, key, and the JSON text of the answer as it stands on the wire; for
+    /// people who look into a state and were allowed to see them.
+    pub fn answers(&self) -> impl Iterator<Item = (usize, &str, String)> {
         self.rounds.iter().enumerate().flat_map(|(round, data)| {
             data.asks.iter().filter_map(move |asked| match &asked.verdict {
-                Verdict::Answer(text) => Some((round, &*asked.key, &**text)),
+                Verdict::Answer(text) => Some((round, &*asked.key, on_the_wire(text))),
                 Verdict::Open | Verdict::Invalid { .. } | Verdict::Unavailable | Verdict::NotYet => None,
             })
         })
@@ -172,6 +173,19 @@ impl Journal {
             Some(found) => found.value = value,
             None => self.values.push(Named { name: name.into(), value }),
         }
+    }
+}
+
+/// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, as the array of the roots, or
+/// as the model's reply came.
+fn on_the_wire(recorded: &str) -> String {
+    match (recorded.strip_prefix('a'), recorded) {
+        (Some(""), _) => "{\"action\":\"accept\"}".into(),
+        (Some(content), _) => format!("{{\"action\":\"accept\",\"content\":{content}}}"),
+        (None, "d") => "{\"action\":\"decline\"}".into(),
+        (None, "c") => "{\"action\":\"cancel\"}".into(),
+        (None, other) if other.starts_with('[') => format!("{{\"roots\":{other}}}"),
+        (None, other) => other.into(),
     }
 }
 
@@ -230,5 +244,24 @@ impl core::fmt::Debug for Round {
 impl core::fmt::Debug for Asked {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} {} {}", self.key, self.kind, self.verdict.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_answers_are_shown_as_they_came() {
+        for (recorded, shown) in [
+            ("a", r#"{"action":"accept"}"#),
+            (r#"a{"n":1}"#, r#"{"action":"accept","content":{"n":1}}"#),
+            ("d", r#"{"action":"decline"}"#),
+            ("c", r#"{"action":"cancel"}"#),
+            ("[]", r#"{"roots":[]}"#),
+            (r#"{"role":"assistant"}"#, r#"{"role":"assistant"}"#),
+        ] {
+            assert_eq!(on_the_wire(recorded), shown);
+        }
     }
 }

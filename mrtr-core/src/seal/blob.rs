@@ -51,7 +51,7 @@ impl Sealer {
     ) -> Result<Vec<u8>, SealError> {
         let (audience, nonce) = (self.audience.as_bytes(), entropy.nonce());
         let extra: [&[u8]; 4] = [&length(audience.len()), audience, &length(place.len()), place];
-        envelope::seal(&self.ring, kind.purpose(), &extra, nonce, bytes.len(), |_, body| {
+        envelope::seal(&self.current.get(), kind.purpose(), &extra, nonce, bytes.len(), |_, body| {
             body.extend_from_slice(bytes);
         })
         .map_err(|_| SealError::TooLongForCipher)
@@ -72,7 +72,8 @@ impl Sealer {
         let audience = self.audience.as_bytes();
         let extra: [&[u8]; 4] = [&length(audience.len()), audience, &length(place.len()), place];
         let mut bytes = Zeroizing::new(Vec::from(blob));
-        let opening = envelope::open(&self.ring, kind.purpose(), &extra, 0, &mut bytes);
+        let ring = self.current.get();
+        let opening = envelope::open(&ring, kind.purpose(), &extra, 0, &mut bytes);
         let opening = opening.map_err(|refused| refused.verdict)?;
         Ok(keep(bytes, &opening, 0))
     }

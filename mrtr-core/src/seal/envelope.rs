@@ -76,6 +76,7 @@ pub(super) fn seal(
     body(keys, &mut sealed);
     debug_assert_eq!(sealed.len(), Head::BYTES + body_bytes);
     keys.cipher(purpose).seal(&nonce, &authenticated(&head, extra), &mut sealed, Head::BYTES)?;
+    keys.counts.sealed();
     Ok(sealed)
 }
 
@@ -112,5 +113,6 @@ pub(super) fn open<'r>(
     keys.cipher(purpose)
         .open(&head.nonce, &authenticated(&head.bytes(), extra), body, tag)
         .map_err(|_| Refused::new(Verdict::Unauthentic, Some(head.key)))?;
+    keys.counts.opened(keys.id == ring.minting.id);
     Ok(Opening { keys, nonce: head.nonce, body: Head::BYTES..Head::BYTES + body_bytes })
 }

@@ -1,6 +1,6 @@
 //! Secrets, and the keys that are derived from them.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, sync::Arc};
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -8,7 +8,10 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::suite::{Cipher, Suite};
+use super::{
+    current::Counts,
+    suite::{Cipher, Suite},
+};
 
 /// A secret that states are sealed with: at least 32 bytes, the same on every replica (G-53, B-17).
 ///
@@ -120,6 +123,7 @@ pub(super) struct Keys {
     ticket: Box<dyn Cipher>,
     ledger: Box<dyn Cipher>,
     handle: Box<dyn Cipher>,
+    pub(super) counts: Arc<Counts>,
 }
 
 impl Keys {
@@ -135,6 +139,7 @@ impl Keys {
             ticket: cipher(Purpose::Ticket),
             ledger: cipher(Purpose::Ledger),
             handle: cipher(Purpose::Handle),
+            counts: Arc::default(),
         }
     }
 

@@ -99,7 +99,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use self::{claims::Caps, ring::DerivedRing, suite::Suite};
+use self::{claims::Caps, current::Current, ring::DerivedRing, suite::Suite};
 use crate::Limits;
 
 #[cfg(feature = "aes-gcm")]
@@ -107,6 +107,7 @@ mod aes_gcm;
 mod binding;
 mod blob;
 mod claims;
+mod current;
 mod envelope;
 mod hmac;
 mod inspect;
@@ -125,6 +126,7 @@ mod xchacha;
 pub use binding::{Binding, Principal};
 pub use blob::BlobKind;
 pub use claims::{Claims, ExchangeId, InvalidTtl, NewClaims, Ttl};
+pub use current::KeyUse;
 pub use inspect::{Expected, InspectError, Inspected, Visible, inspect, inspect_with};
 pub use key::{KeyId, KeyTooShort, Secret};
 pub use ring::{KeyRing, RingError};
@@ -133,13 +135,15 @@ pub use token::Opened;
 pub(crate) use token::Sealed;
 pub use verdict::{Refused, SealError, Verdict};
 
-/// Seals and opens states under one suite, for one audience. Immutable, shared between threads, cheap to clone.
+/// Seals and opens states under one suite, for one audience. Shared between threads, cheap to clone; clones share their
+/// keys, which alone can change while it is in use ([`set_ring`](Self::set_ring)).
 ///
 /// The suite is the constructor's: what a token says of its suite is only ever compared with it. `Debug` shows
 /// key ids, never keys.
 #[derive(Clone)]
 pub struct Sealer {
-    ring: Arc<DerivedRing>,
+    suite: &'static Suite,
+    current: Current,
     audience: Arc<str>,
     ttl: Ttl,
     skew: Duration,
@@ -190,7 +194,8 @@ impl Sealer {
 
     fn new(ring: &KeyRing, audience: &str, suite: &'static Suite) -> Self {
         Self {
-            ring: Arc::new(DerivedRing::new(ring, suite)),
+            suite,
+            current: Current::new(DerivedRing::new(ring, suite)),
             audience: audience.into(),
             ttl: Ttl::DEFAULT,
             skew: Duration::from_secs(60),
@@ -200,10 +205,11 @@ impl Sealer {
         }
     }
 
-    /// The same sealer with other keys: how a running service rotates them (see [`KeyRing`]).
+    /// A sealer like this one with other keys, and counts of its own. A running service rotates keys with
+    /// `set_ring`.
     #[must_use]
     pub fn with_ring(&self, ring: &KeyRing) -> Self {
-        Self { ring: Arc::new(DerivedRing::new(ring, self.ring.suite)), ..self.clone() }
+        Self { current: Current::new(DerivedRing::new(ring, self.suite)), ..self.clone() }
     }
 
     /// How long a state may be used. Default 600 s. [`NewClaims::ttl`] overrides it for one state.
@@ -249,15 +255,15 @@ impl Sealer {
     /// The key that mints.
     #[must_use]
     pub fn minting(&self) -> KeyId {
-        self.ring.minting.id
+        self.current.get().minting.id
     }
 }
 
 impl core::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Sealer")
-            .field("suite", &self.ring.suite.name)
-            .field("keys", &self.ring.ids().collect::<alloc::vec::Vec<_>>())
+            .field("suite", &self.suite.name)
+            .field("keys", &self.current.get().ids().collect::<alloc::vec::Vec<_>>())
             .field("audience", &self.audience)
             .field("ttl", &self.ttl)
             .field("skew", &self.skew)

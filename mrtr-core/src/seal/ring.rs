@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
+    current::KeyUse,
     key::{KeyId, Keys, Secret},
     suite::Suite,
 };
@@ -15,10 +16,16 @@ use super::{
 /// 1. [`accept`](Self::accept)`(NEW)`: everyone opens what NEW seals; OLD still mints.
 /// 2. [`promote`](Self::promote)`(NEW)`: NEW mints; OLD still opens.
 /// 3. After the last replica was promoted, wait for the longest TTL in use (and the longest life of a ticket or
-///    a stored reply); [`Opened::by_retired_key`](super::Opened::by_retired_key) tells that OLD is still seen.
-///    Then [`retire`](Self::retire)`(OLD)`.
+///    a stored reply); [`Sealer::key_use`](super::Sealer::key_use) and
+///    [`Opened::by_retired_key`](super::Opened::by_retired_key) tell that OLD is still seen. Then
+///    [`retire`](Self::retire)`(OLD)`.
 ///
-/// A ring is a value: change it, then give it to [`Sealer::with_ring`](super::Sealer::with_ring).
+/// Each order of steps but this one refuses states: a replica that mints with NEW before another accepts it, or one
+/// that retires OLD while states that it sealed are still young. The same three steps answer a secret that leaked,
+/// but for the waiting: retire it at once, and every call that waits for an answer under it begins again.
+///
+/// A ring is a value: change it, then give it to `Sealer::set_ring`, which changes a running service, or to
+/// [`Sealer::with_ring`](super::Sealer::with_ring).
 ///
 /// ```
 /// use mrtr_core::seal::{KeyRing, Secret};
@@ -148,6 +155,21 @@ impl DerivedRing {
             minting: Keys::derive(&ring.minting, suite),
             opening: ring.opening.iter().map(|secret| Keys::derive(secret, suite)).collect(),
         }
+    }
+
+    /// This ring, in which keys that are also in `before` go on counting where they were.
+    #[cfg(feature = "std")]
+    pub(super) fn with_counts_of(mut self, before: &Self) -> Self {
+        for keys in core::iter::once(&mut self.minting).chain(&mut self.opening) {
+            if let Some(known) = before.find(keys.id) {
+                keys.counts = known.counts.clone();
+            }
+        }
+        self
+    }
+
+    pub(super) fn key_use(&self) -> impl Iterator<Item = KeyUse> + '_ {
+        self.keys().map(|keys| keys.counts.read(keys.id, keys.id == self.minting.id))
     }
 
     pub(super) fn find(&self, id: KeyId) -> Option<&Keys> {

@@ -56,7 +56,8 @@ impl Sealer {
         }
         let nonce = entropy.nonce();
         let body_bytes = Ticket::FIXED + size;
-        let sealed = envelope::seal(&self.ring, Purpose::Ticket, &[], nonce, body_bytes, |keys, body| {
+        let ring = self.current.get();
+        let sealed = envelope::seal(&ring, Purpose::Ticket, &[], nonce, body_bytes, |keys, body| {
             body.extend_from_slice(ticket.exchange.as_bytes());
             write_time(ticket.expires, body);
             body.extend_from_slice(&binding::audience_tag(keys, &nonce, &self.audience));
@@ -82,7 +83,8 @@ impl Sealer {
     ) -> Result<Ticket, Refused> {
         let mut bytes =
             text::decode(token, Ticket::MAX_TEXT).map_err(|verdict| Refused::new(verdict, None))?;
-        let opening = envelope::open(&self.ring, Purpose::Ticket, &[], Ticket::FIXED + 1, &mut bytes)?;
+        let ring = self.current.get();
+        let opening = envelope::open(&ring, Purpose::Ticket, &[], Ticket::FIXED + 1, &mut bytes)?;
         let malformed = Refused::new(Verdict::Malformed, Some(opening.keys.id));
         let body = bytes.get(opening.body.clone()).and_then(Body::read).ok_or(malformed)?;
         let refused =

@@ -53,12 +53,13 @@ impl Sealer {
     ) -> Result<Sealed, SealError> {
         let claims = Claims::at(claims, claims.ttl.unwrap_or(self.ttl), now, self.caps)?;
         let body_bytes = FIXED + payload_bytes;
-        let size = text::text_len(envelope::sealed_len(&self.ring, body_bytes));
+        let ring = self.current.get();
+        let size = text::text_len(envelope::sealed_len(&ring, body_bytes));
         if size > self.max_token {
             return Err(SealError::TooLarge { size, limit: self.max_token });
         }
         let nonce = entropy.nonce();
-        let sealed = envelope::seal(&self.ring, Purpose::State, &[], nonce, body_bytes, |keys, body| {
+        let sealed = envelope::seal(&ring, Purpose::State, &[], nonce, body_bytes, |keys, body| {
             claims.write(body);
             Bound::new(keys, &nonce, &self.audience, binding).write(body);
             payload(body);
@@ -82,7 +83,8 @@ impl Sealer {
     /// [`Refused`] with the first [`Verdict`] that applies, in their order.
     pub fn open(&self, token: &str, binding: &Binding<'_>, now: Timestamp) -> Result<Opened, Refused> {
         let mut bytes = text::decode(token, self.max_token).map_err(|verdict| Refused::new(verdict, None))?;
-        let opening = envelope::open(&self.ring, Purpose::State, &[], FIXED, &mut bytes)?;
+        let ring = self.current.get();
+        let opening = envelope::open(&ring, Purpose::State, &[], FIXED, &mut bytes)?;
         let key = opening.keys.id;
         let malformed = Refused::new(Verdict::Malformed, Some(key));
         let State { claims, bound } = State::read(&bytes, &opening).ok_or(malformed)?;
@@ -103,7 +105,7 @@ impl Sealer {
             return Err(refused(if expired { Verdict::Expired } else { other }));
         }
         let payload = keep(bytes, &opening, FIXED);
-        Ok(Opened { claims, payload, key, by_retired_key: key != self.ring.minting.id, expired })
+        Ok(Opened { claims, payload, key, by_retired_key: key != ring.minting.id, expired })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     http::{Headers, ReplyClass},
     journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
-    seal::{Binding, ExchangeId, Principal},
+    seal::{self, Binding, ExchangeId, KeyId, Principal, Ttl},
     tape::{Answers, owned_answers},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, read_answer},
@@ -43,6 +43,10 @@ pub struct Pending;
 pub struct Retrying {
     /// Which round's answers it brings, from 1.
     pub round: u32,
+    /// The key that its state was sealed under.
+    pub key: KeyId,
+    /// That key no longer mints here: a rotation is not over as long as there are such states.
+    pub by_retired_key: bool,
 }
 
 mod sealed {
@@ -70,6 +74,8 @@ pub(super) struct Inner<'a> {
     /// Zeros until the exchange is opened: then it is new, or the state's.
     pub(super) exchange: ExchangeId,
     pub(super) deadline: Timestamp,
+    /// How long its states may be used, where that is not the sealer's to say.
+    pub(super) state_ttl: Option<Ttl>,
     pub(super) journal: Journal,
     pub(super) answers: Answers,
     /// Whether the request carried answers or a state: its result must not be cached (R-202, G-40).
@@ -111,6 +117,7 @@ impl<'a> Call<'a> {
             received: env.now,
             exchange: ExchangeId::from_bytes([0; 16]),
             deadline,
+            state_ttl: None,
             journal: Journal::new(env.now),
             answers: Answers::None,
             second_hand,
@@ -147,6 +154,14 @@ impl<'a> Call<'a> {
         self.0.headers
     }
 
+    /// How long the states of this exchange may be used, instead of the sealer's time. Like everything that a
+    /// server knows of a tool it is said again each round. [`Catalog::route`](crate::catalog::Catalog::route) does it
+    /// for what was declared with one.
+    pub fn state_ttl(mut self, ttl: Ttl) -> Self {
+        self.0.state_ttl = Some(ttl);
+        self
+    }
+
     /// Refuses it before its state is opened.
     pub fn reject(self, error: RpcError, class: ReplyClass) -> Rejected {
         Rejected::new(Some(self.0.request.id), error, class, RejectReason::Unknown)
@@ -156,22 +171,14 @@ impl<'a> Call<'a> {
     ///
     /// A state that is not ours, changed, expired, of another principal or request is refused with one
     /// sentence whatever the reason (G-11). An answer whose structure does not fit what was asked under its
-    /// key is `-32602` with its path, and nothing is consumed (A5, R-079, R-080); unknown keys are ignored
-    ///
+    /// key, or that is over [`Limits::answer_bytes`](crate::Limits::answer_bytes), is `-32602` with its path, and
+    /// nothing is consumed (A5, R-079, R-080); what stands under a key that was not asked is ignored, whatever its
+    /// size.
     #[must_use]
     pub fn open(mut self) -> Received<'a> {
         let inner = &mut *self.0;
         let limits = &inner.server.config().limits;
-        if let Some((key, _)) =
-            responses(&inner.params).find(|(_, value)| value.as_str().len() > limits.answer_bytes)
-        {
-            let limit = limits.answer_bytes;
-            let message = alloc::format!(
-                "Invalid params: inputResponses[{:?}] is over the limit of {limit} bytes (Limits::answer_bytes)",
-                shown(&key)
-            );
-            return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
-        }
+        let too_large = |value: Json<'_>| value.as_str().len() > limits.answer_bytes;
         let Some(token) = &inner.params.state else {
             // One expansion for the exchange's id, one for the nonce of the state that is likely to follow.
             if let Some(entropy) = Arc::get_mut(&mut inner.entropy) {
@@ -181,6 +188,11 @@ impl<'a> Call<'a> {
             if let Some(given) = inner.params.responses
                 && !inner.server.config().require_state
             {
+                // What will be asked is not known yet: any of them might be kept.
+                if let Some((key, _)) = responses(&inner.params).find(|(_, value)| too_large(*value)) {
+                    let error = over_limit(&key, limits.answer_bytes);
+                    return self.refuse(error, RejectReason::Answer);
+                }
                 inner.answers = Answers::Early(owned_answers(given, limits.asks_accepted));
             }
             return Received::Pending(Exchange { inner: self.0, state: Pending });
@@ -211,6 +223,10 @@ impl<'a> Call<'a> {
         {
             for (key, value) in responses(&inner.params) {
                 let Some(asked) = round.asks.iter().find(|asked| *asked.key == *key) else { continue };
+                if too_large(value) {
+                    let error = over_limit(&key, limits.answer_bytes);
+                    return self.refuse(error, RejectReason::Answer);
+                }
                 if let Err(fault) = read_answer(asked.kind, value) {
                     let message = alloc::format!("Invalid params: inputResponses[{:?}]{fault}", shown(&key));
                     return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
@@ -219,7 +235,17 @@ impl<'a> Call<'a> {
             }
         }
         inner.answers = Answers::LastRound(answers);
-        Received::Retrying(Exchange { inner: self.0, state: Retrying { round: opened.claims.round } })
+        let seal::Opened { claims, key, by_retired_key, .. } = opened;
+        if by_retired_key {
+            crate::trace::debug!(
+                key = %key, exchange = %claims.exchange, round = claims.round,
+                "a state was opened with a key that no longer mints"
+            );
+        }
+        Received::Retrying(Exchange {
+            inner: self.0,
+            state: Retrying { round: claims.round, key, by_retired_key },
+        })
     }
 
     fn refuse(self, error: RpcError, reason: RejectReason) -> Received<'a> {
@@ -229,6 +255,13 @@ impl<'a> Call<'a> {
 
 fn responses<'a>(params: &CallParams<'a>) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + use<'a> {
     params.responses.and_then(Json::members).into_iter().flatten()
+}
+
+fn over_limit(key: &str, limit: usize) -> RpcError {
+    RpcError::invalid_params(alloc::format!(
+        "Invalid params: inputResponses[{:?}] is over the limit of {limit} bytes (Limits::answer_bytes)",
+        shown(key)
+    ))
 }
 
 fn shown(key: &str) -> alloc::string::String {

@@ -130,7 +130,7 @@ impl<'a, S: Open> Exchange<'a, S> {
             round: count(journal.rounds_sent()),
             state_only: count(state_only),
             deadline: inner.deadline,
-            ttl: None,
+            ttl: inner.state_ttl,
         };
         let binding = Binding { principal: inner.principal, request: inner.params.digest.as_bytes() };
         let sealer = &inner.server.config().sealer;
@@ -144,7 +144,9 @@ impl<'a, S: Open> Exchange<'a, S> {
                 return Err((self.fail(&reply, out), error));
             }
         };
-        reply::write_interim(out, &inner.request.id, &inner.server.config().info, outgoing, &state);
+        let capabilities = inner.meta.capabilities;
+        let info = &inner.server.config().info;
+        reply::write_interim(out, &inner.request.id, info, outgoing, capabilities, &state);
         inner.observe_asks(outgoing, claims.round);
         Ok(Exchange { inner: self.inner, state: InputRequired { expires } })
     }

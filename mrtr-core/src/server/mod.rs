@@ -131,7 +131,7 @@ pub enum Received<'a> {
     Pending(Exchange<'a, Pending>),
     /// A retry whose state is ours, for this principal and this request; its answers are recorded.
     Retrying(Exchange<'a, Retrying>),
-    /// Refused: write its reply, if it has one, and log the reason.
+    /// Refused: write its reply, if it has one, and [log](Rejected::log) the reason.
     Rejected(Rejected),
     /// A request of a method that never asks. Its `_meta` and headers are checked; route it.
     Other(Plain<'a>),

@@ -6,7 +6,7 @@ use crate::{
     error::RpcError,
     http::ReplyClass,
     jsonrpc::{Refusal, RequestId, write},
-    seal,
+    seal, trace,
 };
 
 /// A refused message: its reply and, for the log, the reason.
@@ -69,6 +69,32 @@ impl Rejected {
     #[must_use]
     pub const fn reason(&self) -> &RejectReason {
         &self.reason
+    }
+
+    /// Logs why, with the feature `tracing`: a refused state as a warning, with the verdict (which says which part
+    /// differed), the key it claims, and, if it was authentic, its exchange, round and age in milliseconds; anything
+    /// else a peer did wrong at debug. Never the state, an answer, an argument or the principal (G-11).
+    pub fn log(&self) {
+        match &self.reason {
+            RejectReason::State(refused) => {
+                let age = refused.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+                trace::warn!(
+                    verdict = refused.verdict.name(),
+                    key = trace::shown(refused.key),
+                    exchange = trace::shown(refused.exchange),
+                    round = refused.round,
+                    age_ms = age,
+                    "a state was refused"
+                );
+            }
+            RejectReason::Journal(fault) => trace::warn!(fault = %fault, "an authentic state cannot be used"),
+            RejectReason::NotAdmitted(_)
+            | RejectReason::UnaskedResponse
+            | RejectReason::Envelope
+            | RejectReason::Params
+            | RejectReason::Answer
+            | RejectReason::Unknown => trace::debug!(code = self.error.code.get(), "a request was refused"),
+        }
     }
 
     /// What the peer is told.

@@ -6,7 +6,7 @@ use crate::{
     jsonrpc::{Json, RequestId, write},
     seal::Sealed,
     tape::Outgoing,
-    wire::{Implementation, key},
+    wire::{ClientCapabilities, Implementation, key},
 };
 
 /// Our own member of an interim result's `_meta`: why the last answers to these keys did not fit.
@@ -76,12 +76,14 @@ pub(crate) fn write_result(
     out.extend_from_slice(b"}}}");
 }
 
-/// Appends a whole `input_required` response. No caching hints; never an empty map (G-02).
+/// Appends a whole `input_required` response. No caching hints; never an empty map (G-02); asks as the client
+/// with these capabilities may have them.
 pub(crate) fn write_interim(
     out: &mut Vec<u8>,
     id: &RequestId,
     info: &Implementation,
     asks: &Outgoing,
+    capabilities: ClientCapabilities,
     state: &Sealed,
 ) {
     let asked = asks.asks.iter().map(|ask| ask.size()).sum::<usize>();
@@ -96,7 +98,7 @@ pub(crate) fn write_interim(
             }
             write::string(out, &ask.key);
             out.push(b':');
-            ask.request.write(out);
+            ask.request.write_for(capabilities, out);
         }
         out.push(b'}');
     }

@@ -2,7 +2,7 @@
 
 use alloc::{borrow::Cow, string::String};
 
-use super::Requirement;
+use super::{ClientCapabilities, Requirement};
 use crate::{
     digest::{DigestFault, Fingerprint},
     form::{Form, Schema},
@@ -274,6 +274,30 @@ impl<'a> InputRequest<'a> {
             crate::jsonrpc::write::one_line(out, params.as_str());
         }
         out.push(b'}');
+    }
+
+    /// [`write`](Self::write) for a client with these capabilities: without `includeContext` unless
+    /// `sampling.context` is declared (R-104). What is left out is a hint, and its default, `"none"`, is what the
+    /// client would go by; so the ask is not held back, and its fingerprint stays that of what the author asked.
+    pub(crate) fn write_for(&self, capabilities: ClientCapabilities, out: &mut alloc::vec::Vec<u8>) {
+        let hint = |params: &Json<'_>| params.get("includeContext").is_some();
+        let plain = self.kind != AskKind::Sampling || capabilities.sampling_context;
+        let Some(params) = self.params().filter(|params| !plain && hint(params)) else {
+            return self.write(out);
+        };
+        out.extend_from_slice(b"{\"method\":\"");
+        out.extend_from_slice(self.kind.method().as_bytes());
+        out.extend_from_slice(b"\",\"params\":{");
+        let members = params.members().into_iter().flatten().filter(|(name, _)| name != "includeContext");
+        for (index, (name, value)) in members.enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            crate::jsonrpc::write::string(out, &name);
+            out.push(b':');
+            crate::jsonrpc::write::one_line(out, value.as_str());
+        }
+        out.extend_from_slice(b"}}");
     }
 
     /// Whether what an author put into it may be sent: JSON members are JSON, a url is one (R-134). Parameters

@@ -51,7 +51,8 @@ impl Sampling {
     }
 
     /// Any other member of the parameters as JSON text: `temperature`, `stopSequences`, `modelPreferences`,
-    /// `tools` and `toolChoice` (both need `sampling.tools`, R-102), …. A member that is no JSON makes the ask
+    /// `tools` and `toolChoice` (both need `sampling.tools`, R-102), …. `includeContext` is left out for a client that
+    /// does not declare `sampling.context`, for which it means `"none"` then. A member that is no JSON makes the ask
     /// invalid, which its first use reports.
     #[must_use]
     pub fn member(mut self, name: impl Into<Cow<'static, str>>, json: impl Into<String>) -> Self {

@@ -46,6 +46,9 @@ fn r_003_ids_are_echoed_with_their_type() {
                 &format!("\"method\":\"m\",\"x\":{}", "[".repeat(65) + &"]".repeat(65)),
             ),
             text.replace(",\"method\":\"m\"", ""),
+            text.replace("\"method\":\"m\"", "\"method\":\"m\",\"method\":\"n\""),
+            text.replace("\"method\":\"m\"", "\"method\":\"m\",\"x\":[{\"y\":0}],\"method\":5"),
+            text.replace("\"method\":\"m\"", "\"method\":\"m\",\"method\":\"m\",\"params\":{},\"params\":{}"),
         ] {
             let refused = refused(&broken);
             assert_eq!(refused.id.as_ref().map(written).as_deref(), Some(echo), "{broken}");

@@ -1,12 +1,15 @@
 //! Capabilities: what may be asked of whom.
 
 use mrtr_core::{
+    Limits,
     catalog::Tool,
+    form::Elicited,
     handler::{Ctx, RpcError, Service, ToolResult},
+    jsonrpc::Json,
     server::Server,
-    wire::{AskKind, Requirement},
+    wire::{AskKind, InputRequest, Requirement, Sampling},
 };
-use mrtr_tests::world::{World, accept, config};
+use mrtr_tests::world::{Reply, World, accept, config};
 use serde_json::{Value, json};
 
 use super::{call, retry, world};
@@ -149,6 +152,66 @@ fn r_108_capabilities_may_change_between_rounds() {
     world.capabilities = all;
     let answers = json!({"s": {"role": "assistant", "model": "m", "content": []}});
     assert_eq!(retry(&mut world, "optional", &first, answers).text(), "false false true false");
+}
+
+/// R-104: `includeContext` goes out only if the request in hand declares `sampling.context`; the ask goes out all the
+/// same, without it, however its name is written. The recorded question stays the same one.
+#[test]
+fn r_104_included_context_needs_its_own_capability() {
+    for escaped in [false, true] {
+        let mut world = World::new(move |ctx: Ctx| async move {
+            let ask = Sampling::new(9)
+                .user("hi \u{1f600}\n")
+                .member("temperature", "0.50")
+                .member("includeContext", "\"thisServer\"")
+                .member("metadata", r#"{"includeContext":"kept"}"#);
+            let Elicited::Accept(sampled) = (if escaped {
+                let request = ask.request();
+                let params = request.params().expect("parameters").as_str();
+                let params = params.replacen("\"includeC", "\"include\\u0043", 1);
+                let params = Json::parse(&params, &Limits::default()).expect("JSON");
+                let ask = InputRequest::from_parts("sampling/createMessage", Some(params)).expect("an ask");
+                ctx.ask("s", ask).await?
+            } else {
+                Elicited::Accept(ctx.sample("s", &ask).await?.json().as_str().to_owned())
+            }) else {
+                panic!("sampling is never declined")
+            };
+            let sampled: Value = serde_json::from_str(&sampled).expect("JSON");
+            Ok(ToolResult::text(sampled["content"]["text"].as_str().expect("a text")))
+        });
+        for (declared, sent) in [
+            (json!({"sampling": {"context": {}}}), true),
+            (json!({"sampling": {"context": {}, "tools": {}}}), true),
+            (json!({"sampling": {}}), false),
+            (json!({"sampling": {"tools": {}}}), false),
+            (json!({"sampling": {"context": null}}), false),
+        ] {
+            world.capabilities = declared.clone();
+            let first = world.call(json!({}));
+            let mut expected = json!({
+                "messages": [{"role": "user", "content": {"type": "text", "text": "hi \u{1f600}\n"}}],
+                "maxTokens": 9, "temperature": 0.50, "metadata": {"includeContext": "kept"},
+            });
+            if sent {
+                expected["includeContext"] = json!("thisServer");
+            }
+            let ask = |reply: &Reply| reply.result()["inputRequests"]["s"].clone();
+            assert_eq!(
+                ask(&first),
+                json!({"method": "sampling/createMessage", "params": expected}),
+                "{declared}"
+            );
+            // The declaration may change from round to round (R-108): the same question, asked and answered.
+            let again = world.retry(&first, json!({}));
+            assert_eq!(ask(&again), ask(&first));
+            world.capabilities = json!({"sampling": {"context": {}}});
+            let content = json!({"type": "text", "text": "yes"});
+            let answer = json!({"s": {"role": "assistant", "model": "m", "content": content}});
+            assert_eq!(ask(&world.retry(&again, json!({})))["params"]["includeContext"], "thisServer");
+            assert_eq!(world.retry(&again, answer).text(), "yes");
+        }
+    }
 }
 
 /// R-106: declared needs are gated before the first line of the tool, merged, also those the tool would reach late.

@@ -80,7 +80,8 @@ fn pasting(limits: Limits, rounds: usize) -> World {
     })
 }
 
-/// Limits::answer_bytes: inclusive, named, with and without a state, and nothing is consumed.
+/// Limits::answer_bytes, R-081: inclusive, named, with and without a state, and nothing is consumed; what stands under a
+/// key that nobody asked is ignored whatever its size, as long as a state tells what was asked.
 #[test]
 fn limits_of_an_answer() {
     let mut limits = Limits::default();
@@ -108,6 +109,13 @@ fn limits_of_an_answer() {
         );
     }
     assert!(world.retry(&first, json!({"k0": answer(1_000)})).text().parse::<usize>().is_ok());
+    let unasked = json!({"k0": answer(1_000), "k1": answer(1_001), "x": answer(5_000)});
+    assert!(world.retry(&first, unasked).text().parse::<usize>().is_ok());
+    // Without a state it might be what will be asked.
+    assert_eq!(world.call(json!({"inputResponses": {"x": answer(1_001)}})).error().0, -32602);
+    // A state that is refused is refused as such.
+    let reply = world.call(json!({"requestState": "AQ", "inputResponses": {"k0": answer(1_001)}}));
+    assert_eq!(reply.error(), (-32602, "Invalid or expired requestState"));
 }
 
 /// Trap 36, B-27: twenty rounds of answers of 2 KB fit the default; of 8 KB they end when a state cannot be minted, with an

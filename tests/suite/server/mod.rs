@@ -9,6 +9,7 @@ mod http;
 mod interim;
 mod laws;
 mod limits;
+mod logs;
 mod meta;
 mod notifications;
 mod retries;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use mrtr_core::{
-    handler::{Ctx, ToolResult},
+    catalog::{Prompt, Resource, ResourceTemplate, Tool},
+    handler::{Content, Ctx, Output, PromptResult, ResourceResult, RpcError, Service, ToolResult},
     http::ReplyClass,
     seal::{KeyRing, Sealer, Secret, Ttl},
-    server::Config,
-    wire::Implementation,
+    server::{Config, Server},
+    wire::{AskingMethod, Implementation},
 };
 use mrtr_tests::world::{Reply, SECRET, World, accept, config, service};
 use serde_json::{Value, json};
@@ -338,4 +339,67 @@ fn states_over_the_caps_are_refused() {
     assert_eq!(narrow.retry(&first, json!({})).error(), REFUSED);
     let all: serde_json::Map<_, _> = (0..18).map(|n| (format!("k{n}"), accept(json!({"n": 1})))).collect();
     assert_eq!(wide.retry(&first, Value::Object(all)).text(), "18");
+}
+
+/// R-073, design of states: a tool, prompt, resource or family of resources may give its questions more or less time than
+/// the sealer does; every round anew, and never beyond the exchange's deadline.
+#[test]
+fn r_073_a_time_of_its_own_for_each_thing_that_asks() {
+    let ttl = |seconds| Ttl::new(Duration::from_secs(seconds)).expect("a lifetime");
+    let ask_twice = |ctx: Ctx| async move {
+        let text = format!("{} {}", shown(number(&ctx, "n").await), shown(number(&ctx, "m").await));
+        Ok::<_, RpcError>(match ctx.method() {
+            AskingMethod::ToolsCall => Output::from(ToolResult::text(text)),
+            AskingMethod::PromptsGet => Output::from(PromptResult::new().user(Content::text(&text))),
+            AskingMethod::ResourcesRead => {
+                Output::from(ResourceResult::text(ctx.target(), "text/plain", &text))
+            }
+        })
+    };
+    let service = Service::new(Server::new(config()))
+        .tool(Tool::new("t", "As the sealer says"), ask_twice)
+        .and_then(|service| service.tool(Tool::new("short", "Soon").state_ttl(ttl(5)), ask_twice))
+        .and_then(|service| service.tool(Tool::new("long", "Late").state_ttl(ttl(3_000)), ask_twice))
+        .and_then(|service| service.tool(Tool::new("longer", "Later").state_ttl(ttl(90_000)), ask_twice))
+        .and_then(|service| service.prompt(Prompt::new("p", "A prompt").state_ttl(ttl(7)), ask_twice))
+        .and_then(|service| service.resource(Resource::new("r:x", "x").state_ttl(ttl(8)), ask_twice))
+        .and_then(|service| {
+            service.template(ResourceTemplate::new("f:{name}", "f").state_ttl(ttl(9)), ask_twice)
+        })
+        .expect("names are valid");
+    let mut world = World::of(service);
+    let tool = |name: &str| ("tools/call", json!({"name": name, "arguments": {}}));
+    for ((method, params), seconds) in [
+        (tool("t"), 600),
+        (tool("short"), 5),
+        (tool("long"), 3_000),
+        (tool("longer"), 3_600),
+        (("prompts/get", json!({"name": "p"})), 7),
+        (("resources/read", json!({"uri": "r:x"})), 8),
+        (("resources/read", json!({"uri": "f:a"})), 9),
+    ] {
+        let begun = world.now;
+        let send = |world: &mut World, last: Option<(&Reply, Value)>| {
+            let mut params = params.clone();
+            if let Some((last, answers)) = last {
+                params["requestState"] = json!(last.state());
+                params["inputResponses"] = answers;
+            }
+            let request = world.request(method, params);
+            world.send(&request)
+        };
+        let almost = Duration::from_millis(seconds * 1_000 - 1);
+        let first = send(&mut world, None);
+        world.pass(almost);
+        let second = send(&mut world, Some((&first, answers())));
+        assert_eq!(second.keys(), ["m"], "{method} {params}");
+        world.pass(Duration::from_millis(1));
+        assert_eq!(send(&mut world, Some((&first, answers()))).error(), REFUSED, "{method} {params}");
+        // The second round has the same time, until the exchange is over.
+        world.now = begun.saturating_add((almost + almost).min(Duration::from_millis(3_600_000 - 1)));
+        let answers = json!({"m": accept(json!({"n": 2}))});
+        assert!(send(&mut world, Some((&second, answers.clone()))).result()["resultType"] == "complete");
+        world.pass(Duration::from_millis(1));
+        assert_eq!(send(&mut world, Some((&second, answers))).error(), REFUSED, "{method} {params}");
+    }
 }

@@ -45,6 +45,9 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Calls a tool of a server, and asks you what it asks. Without TOOL, lists the tools.
     Call(Call),
+    /// Looks into states, the `requestState` of an answer: for people who ask why one was refused.
+    #[command(subcommand)]
+    State(State),
     /// Makes a key to seal states with: prints it, or writes it into a file that only you can read.
     Keygen {
         /// The file; it must not exist yet.
@@ -83,6 +86,48 @@ pub(crate) struct Demo {
     pub(crate) answering: Answering,
 }
 
+#[derive(Subcommand)]
+pub(crate) enum State {
+    /// Shows what a state says: format, key, exchange, round, times, what was asked; with `--principal`, `--target` and
+    /// the like, which part it is bound to differs. Accepts nothing, changes nothing, sends nothing.
+    Inspect(Inspect),
+}
+
+#[derive(Group)]
+pub(crate) struct Inspect {
+    /// The state, or `-` to read it from standard input, where no list of processes shows it.
+    #[arg(value_name = "TOKEN|-")]
+    pub(crate) token: String,
+    /// A file with the key it was sealed with, or several, one a line. May be given again. Left out: what anybody can
+    /// see.
+    #[arg(long = "key-file", value_name = "FILE")]
+    pub(crate) key_files: Vec<PathBuf>,
+    /// The name of the server that would open it, to compare.
+    #[arg(long, value_name = "NAME", requires = "key_files")]
+    pub(crate) audience: Option<String>,
+    /// Who would send it, to compare.
+    #[arg(long, value_name = "NAME", requires = "key_files")]
+    pub(crate) principal: Option<String>,
+    /// Nobody in particular would send it, to compare.
+    #[arg(long, requires = "key_files", conflicts_with = "principal")]
+    pub(crate) anonymous: bool,
+    /// The method of the request that would carry it, to compare.
+    #[arg(long, value_name = "METHOD", requires = "target", default_value = "tools/call")]
+    pub(crate) method: String,
+    /// The tool, prompt or uri of that request.
+    #[arg(long, value_name = "NAME", requires = "key_files")]
+    pub(crate) target: Option<String>,
+    /// The arguments of that request, an object. Left out: none.
+    #[arg(long, value_name = "JSON", requires = "target")]
+    pub(crate) args: Option<String>,
+    /// Shows the answers too.
+    #[arg(long)]
+    pub(crate) show_answers: bool,
+    /// Prints JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Group)]
 #[group(id = "serve")]
 pub(crate) struct Serve {
@@ -98,6 +143,10 @@ pub(crate) struct Serve {
     /// The environment variable with the key.
     #[arg(long, value_name = "NAME")]
     pub(crate) key_env: Option<String>,
+    /// A file with further keys that states may be sealed with, one a line; it may be empty. All keys are read again at
+    /// SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) accept_key_file: Option<PathBuf>,
     /// A further name that may stand in `Host`: `mcp.example.com`, `mcp.example.com:8443`.
     #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "stdio")]
     pub(crate) hosts: Vec<String>,

@@ -9,8 +9,10 @@ mod demo;
 mod prompt;
 mod serve;
 mod show;
+mod state;
 mod terminal;
 mod trace;
+mod utc;
 
 use std::process::ExitCode;
 
@@ -70,6 +72,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Serve(serve) => serve::run(serve).await,
         Command::Call(call) => call::run(call).await,
+        Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,
         Command::Keygen { out } => keygen(out.as_deref()),
     }
 }

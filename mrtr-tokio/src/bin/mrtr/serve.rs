@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use mrtr_core::handler::Service;
+use mrtr_core::{handler::Service, seal::Sealer};
 use mrtr_tokio::{
     example_tools,
-    keys::KeySource,
+    keys::{KeySource, Keys},
     server::{self, Anonymous, Bind, Endpoint, Identity},
     stdio,
 };
@@ -14,12 +14,25 @@ use tokio::net::TcpListener;
 use crate::{Failure, args::Serve, show};
 
 pub(crate) async fn run(serve: Serve) -> Result<(), Failure> {
-    let source = match (&serve.key_file, &serve.key_env) {
-        (Some(path), _) => KeySource::File(path),
-        (None, Some(name)) => KeySource::Env(name),
-        (None, None) => KeySource::Ephemeral,
+    let keys = match (&serve.key_file, &serve.key_env) {
+        (Some(path), _) => Some(Keys::file(path)),
+        (None, Some(name)) => Some(Keys::env(name)),
+        (None, None) if serve.accept_key_file.is_some() => {
+            return Err(Failure::new("--accept-key-file needs a key to seal with: --key-file or --key-env"));
+        }
+        (None, None) => None,
     };
-    let sealer = source.sealer(example_tools::NAME).map_err(Failure::new)?;
+    let sealer = match keys {
+        Some(mut keys) => {
+            if let Some(path) = &serve.accept_key_file {
+                keys = keys.accept_file(path);
+            }
+            let sealer = keys.sealer(example_tools::NAME).map_err(Failure::new)?;
+            reload_when_told(keys, sealer.clone())?;
+            sealer
+        }
+        None => KeySource::Ephemeral.sealer(example_tools::NAME).map_err(Failure::new)?,
+    };
     let service = example_tools::service(sealer).map_err(Failure::new)?;
     match serve.listen {
         Some(address) => http(service, address, &serve).await,
@@ -55,6 +68,30 @@ async fn http(service: Service, address: SocketAddr, serve: &Serve) -> Result<()
     let host = if loopback { format!("localhost:{}", address.port()) } else { address.to_string() };
     show::result(&format!("http://{host}{}", options.path));
     server::serve(listener, endpoint, options, asked_to_stop()).await.map_err(Failure::new)
+}
+
+/// Reads the keys again at each SIGHUP, as long as the process lives.
+#[cfg(unix)]
+fn reload_when_told(keys: Keys, sealer: Sealer) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut told = signal(SignalKind::hangup()).map_err(Failure::new)?;
+    tokio::spawn(async move {
+        while told.recv().await.is_some() {
+            match keys.reload(&sealer) {
+                Ok(()) => {
+                    tracing::warn!(mints = %sealer.minting(), keys = sealer.key_use().len(), "the keys were read again")
+                }
+                Err(error) => tracing::error!(error = %error, "the keys stay as they were"),
+            }
+        }
+    });
+    Ok(())
+}
+
+/// There is nothing that tells: keys are rotated by restarts.
+#[cfg(not(unix))]
+fn reload_when_told(_: Keys, _: Sealer) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Ready at Ctrl-C, and where there is such a thing at SIGTERM.
