@@ -167,7 +167,7 @@ where
         let Some(resolution) = this.ask.shared.take(this.ask.ticket, cx.waker()) else {
             return Poll::Pending;
         };
-        let unfit = |error: serde_json::Error| AskError::Invalid(alloc::format!("{error}"));
+        let unfit = |error: serde_json::Error| AskError::Invalid(unfit(&error));
         if let Resolution::Answer(text) = &resolution
             && let Some(kept) = text.strip_prefix('k')
         {
@@ -181,5 +181,25 @@ where
             serde_json::from_str(&text).map_err(unfit)
         });
         Poll::Ready(result)
+    }
+}
+
+/// Why an answer that fits its form is not what the handler reads it as. serde's own text quotes the value, and no
+/// answer is ever in an error.
+pub(super) fn unfit(error: &serde_json::Error) -> String {
+    alloc::format!("not of the type that the handler reads (at byte {})", error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_is_in_the_error_that_says_it_does_not_fit() {
+        for answer in [r#""hunter2""#, r#"{"hunter2":1}"#, r#"["hunter2"]"#] {
+            let error = serde_json::from_str::<u8>(answer).err();
+            let text = error.as_ref().map(unfit).unwrap_or_default();
+            assert!(text.starts_with("not of the type") && !text.contains("hunter2"), "{text}");
+        }
     }
 }

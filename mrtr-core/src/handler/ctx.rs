@@ -1,16 +1,11 @@
 //! What a handler asks through.
 
-use alloc::{
-    borrow::ToOwned,
-    string::{String, ToString},
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{borrow::ToOwned, string::String, sync::Arc, vec::Vec};
 use core::future::Future;
 
 use sha2::{Digest, Sha256};
 
-use super::{Ask, AskError, RpcError, shared::Shared};
+use super::{Ask, AskError, RpcError, ask::unfit, shared::Shared};
 use crate::{
     form::{Elicited, Form},
     jsonrpc::Json,
@@ -39,7 +34,7 @@ impl Ctx {
     pub fn elicit<T: serde::de::DeserializeOwned>(&self, key: &str, form: &Form) -> Ask<Elicited<T>> {
         self.ask_as(key, form.to_request(), false, |text| match (text.strip_prefix('a'), text) {
             (Some(content), _) => {
-                serde_json::from_str(content).map(Elicited::Accept).map_err(|error| error.to_string())
+                serde_json::from_str(content).map(Elicited::Accept).map_err(|error| unfit(&error))
             }
             (None, "d") => Ok(Elicited::Decline),
             (None, _) => Ok(Elicited::Cancel),

@@ -1,9 +1,6 @@
 //! Return-style servers in typed words: one line to ask, one line to read the answer.
 
-use alloc::{
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{string::String, vec::Vec};
 
 use super::{Exchange, Given, InputRequests, Open};
 use crate::{
@@ -121,7 +118,11 @@ impl<S: Open> Exchange<'_, S> {
         match self.answer(key, &form.to_request()) {
             Given::Given(content) => match serde_json::from_str(&content) {
                 Ok(content) => Given::Given(content),
-                Err(error) => Given::Invalid(error.to_string()),
+                // serde's own text quotes the value, and no answer is ever in an error.
+                Err(error) => Given::Invalid(alloc::format!(
+                    "not of the type that the server reads (at byte {})",
+                    error.column()
+                )),
             },
             wanting @ (Given::Declined
             | Given::Cancelled

@@ -145,7 +145,10 @@ impl Pipe {
             && let Some(command) = &self.command
         {
             let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut child = command.spawn().map_err(|error| WireError::Connect(error.into()))?;
+            let mut child = command.spawn().map_err(|error| {
+                let program = command.as_std().get_program().display();
+                WireError::Connect(io::Error::new(error.kind(), format!("{program}: {error}")).into())
+            })?;
             drop(command);
             let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
                 return Err(WireError::Connect("the child has no pipes".into()));

@@ -25,7 +25,7 @@ pub(super) enum Replies {
 #[non_exhaustive]
 pub enum WireError {
     /// The server cannot be reached, or the child cannot be started. Nothing was sent.
-    #[error("no connection: {0}")]
+    #[error("no connection: {}", root(.0.as_ref()))]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The connection broke before the reply came.
     #[error("the connection broke before the reply came")]
@@ -42,6 +42,11 @@ pub enum WireError {
         /// The bound.
         limit: usize,
     },
+}
+
+/// The cause of an error: hyper's own texts, `client error (Connect)`, say nothing.
+fn root<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
 }
 
 impl Wire {

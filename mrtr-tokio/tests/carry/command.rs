@@ -42,9 +42,40 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
     let (_, err, code) = run(&["demo", "plan", "--answer", "days=31"]).await;
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("days"), "{err}");
+    // What may be chosen is said.
+    assert!(run(&["demo", "--answer", "days=3"]).await.1.contains(r#"one of "slow", "normal", "fast""#));
+    // Nothing but a yes is a yes.
+    for other in [r#"sure={"action":"decline"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
+        let (out, err, code) = run(&["demo", "delete_files", "--answer", other]).await;
+        assert_eq!((out.as_str(), code), ("", 3), "{other}: {err}");
+    }
     // A refusal that somebody gave is sent.
     let (out, err, code) = run(&["demo", "delete_files", "--answer", "sure=decline"]).await;
     assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
+    let cases: [&[&str]; 9] = [
+        &["call"],
+        &["call", "nowhere", "plain"],
+        &["call", "http://127.0.0.1:1/mcp", "plain", "--args", "[]"],
+        &["call", "http://127.0.0.1:1/mcp", "plain", "--args", "{bad"],
+        &["call", "http://127.0.0.1:1/mcp", "plain", "--answer", "days"],
+        &["call", "http://127.0.0.1:1/mcp", "plain", "--header", "bad"],
+        &["call", "http://127.0.0.1:1/mcp", "plain", "--", "command"],
+        &["call", "--stdio", "plain"],
+        &["serve"],
+    ];
+    for args in cases {
+        let (out, err, code) = run(args).await;
+        assert_eq!((out.as_str(), code), ("", 2), "{args:?}: {err}");
+    }
+    // Nobody listens there, and the reason is the system's.
+    let (_, err, code) = run(&["call", "http://127.0.0.1:1/mcp", "plain"]).await;
+    assert!(code == 1 && err.contains("refused"), "{err}");
+    let (_, err, code) = run(&["call", "--stdio", "plain", "--", "/no/such/program"]).await;
+    assert!(code == 1 && err.contains("/no/such/program"), "{err}");
 }
 
 #[tokio::test]

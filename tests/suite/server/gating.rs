@@ -162,7 +162,7 @@ fn r_104_included_context_needs_its_own_capability() {
         let mut world = World::new(move |ctx: Ctx| async move {
             let ask = Sampling::new(9)
                 .user("hi \u{1f600}\n")
-                .member("temperature", "0.50")
+                .member("temperature", "0.25")
                 .member("includeContext", "\"thisServer\"")
                 .member("metadata", r#"{"includeContext":"kept"}"#);
             let Elicited::Accept(sampled) = (if escaped {
@@ -191,7 +191,7 @@ fn r_104_included_context_needs_its_own_capability() {
             let first = world.call(json!({}));
             let mut expected = json!({
                 "messages": [{"role": "user", "content": {"type": "text", "text": "hi \u{1f600}\n"}}],
-                "maxTokens": 9, "temperature": 0.50, "metadata": {"includeContext": "kept"},
+                "maxTokens": 9, "temperature": 0.25, "metadata": {"includeContext": "kept"},
             });
             if sent {
                 expected["includeContext"] = json!("thisServer");

@@ -27,11 +27,11 @@ impl Prepared {
         let mut answers = BTreeMap::new();
         for one in all {
             let Some((key, text)) = one.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-                return Err(Failure::new(format!("--answer {one:?} is not of the form KEY=JSON")));
+                return Err(Failure::usage(format!("--answer {one:?} is not of the form KEY=JSON")));
             };
             let given = Given { text: text.trim().into(), used: false };
             if answers.insert(String::from(key), given).is_some() {
-                return Err(Failure::new(format!("--answer: the key {key:?} is given twice")));
+                return Err(Failure::usage(format!("--answer: the key {key:?} is given twice")));
             }
         }
         Ok(Self { answers })
@@ -59,7 +59,7 @@ fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
         "accept" if request.kind() == AskKind::Form => return form("{}", request),
         _ => {}
     }
-    let json = Json::parse(text, &Limits::default()).map_err(|error| error.to_string())?;
+    let json = parsed(text)?;
     match request.kind() {
         AskKind::Form => form(text, request),
         AskKind::Url => Err(String::from("a url is answered with accept, decline or cancel")),
@@ -75,19 +75,38 @@ fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
     }
 }
 
+fn parsed(text: &str) -> Result<Json<'_>, String> {
+    Json::parse(text, &Limits::default())
+        .map_err(|error| format!("{error} (a text is given in quotes, 'KEY=\"some text\"')"))
+}
+
 /// The content of a form; the value alone will do for a form with one field.
+///
+/// A member that the form does not have is refused: `{"action":"decline"}` must not become a yes.
 fn form(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
     let schema = request.requested_schema().ok_or("the question has no form")?;
     let schema =
         Schema::read(schema).map_err(|fault| format!("the server's form cannot be used: {fault}"))?;
-    let limits = Limits::default();
-    let content = Json::parse(text, &limits).map_err(|error| error.to_string())?;
+    let content = parsed(text)?;
+    let known = |name: &str| schema.fields().iter().any(|field| field.name() == name);
+    for (name, _) in content.members().into_iter().flatten() {
+        if !known(&name) {
+            return Err(if schema.fields().is_empty() {
+                String::from("a yes or no is answered with accept, decline or cancel")
+            } else {
+                format!("the form has no field {name:?}")
+            });
+        }
+    }
     let wrapped = match schema.fields() {
         [field] if !content.is_object() => format!("{{{}:{text}}}", quoted(field.name())),
         [] if content.as_bool() == Some(true) => String::from("{}"),
+        [] if !content.is_object() => {
+            return Err(String::from("a yes or no is answered with accept, decline or cancel"));
+        }
         _ => text.into(),
     };
-    let content = Json::parse(&wrapped, &limits).map_err(|error| error.to_string())?;
+    let content = parsed(&wrapped)?;
     let cleaned = schema.validate(content).map_err(|invalid| invalid.to_string())?;
     Ok(Answer::Accept(cleaned.into_string()))
 }
@@ -126,6 +145,30 @@ mod tests {
     const URL: &str =
         r#"{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example"}}"#;
     const MODEL: &str = r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}"#;
+
+    const SURE: &str = r#"{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for yes in ["accept", "true", "{}"] {
+            assert_eq!(read(yes, &asked(SURE)), Ok(Answer::Accept("{}".into())), "{yes}");
+        }
+        let others = [
+            r#"{"action":"decline"}"#,
+            r#"{"action":"accept"}"#,
+            r#"{"confirm":false}"#,
+            "false",
+            "null",
+            "0",
+            "[]",
+            "no",
+            "",
+        ];
+        for other in others {
+            assert!(read(other, &asked(SURE)).is_err(), "{other}");
+        }
+        assert!(read(r#"{"days":3,"action":"decline"}"#, &asked(ONE)).is_err());
+    }
 
     fn asked(json: &'static str) -> InputRequest<'static> {
         InputRequest::from_json(Json::parse(json, &Limits::default()).unwrap()).unwrap()

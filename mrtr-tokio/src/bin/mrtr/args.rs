@@ -130,12 +130,13 @@ pub(crate) struct Inspect {
 
 #[derive(Group)]
 #[group(id = "serve")]
+#[command(group = clap::ArgGroup::new("where").required(true))]
 pub(crate) struct Serve {
     /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
-    #[arg(long, value_name = "ADDR", required_unless_present = "stdio")]
+    #[arg(long, value_name = "ADDR", group = "where")]
     pub(crate) listen: Option<SocketAddr>,
     /// Serves on standard input and output.
-    #[arg(long, conflicts_with = "listen")]
+    #[arg(long, group = "where")]
     pub(crate) stdio: bool,
     /// The file with the key that states are sealed with (see `mrtr keygen`).
     #[arg(long, value_name = "FILE", conflicts_with = "key_env")]
@@ -156,6 +157,9 @@ pub(crate) struct Serve {
 }
 
 #[derive(Group)]
+#[command(
+    override_usage = "mrtr call [OPTIONS] URL [TOOL]\n       mrtr call [OPTIONS] --stdio [TOOL] -- CMD…"
+)]
 pub(crate) struct Call {
     /// The server's url (not with --stdio), then the tool.
     #[arg(value_name = "URL] [TOOL", num_args = 0..=2)]
@@ -175,6 +179,6 @@ pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// The server's command, with --stdio.
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", requires = "stdio")]
     pub(crate) server: Vec<String>,
 }

@@ -4,7 +4,9 @@ use std::process::Stdio;
 
 use http::{HeaderName, HeaderValue};
 use mrtr_core::{
+    Limits,
     client::Config,
+    jsonrpc::Json,
     wire::{ClientCapabilities, Implementation},
 };
 use mrtr_tokio::client::{CallError, Client, Options};
@@ -19,7 +21,7 @@ use crate::{
 pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     let (client, tool) = connect(&call)?;
     let done = match tool {
-        Some(tool) => one(&client, &tool, &call.args, &call.answering).await,
+        Some(tool) => one(&client, &tool, &call.args, &call.answering).await.map(|_| ()),
         None => list(&client, call.answering.json).await,
     };
     client.close().await;
@@ -38,17 +40,17 @@ fn connect(call: &Call) -> Result<(Client, Option<String>), Failure> {
     let mut target = call.target.iter().cloned();
     if call.stdio {
         let Some((program, args)) = call.server.split_first() else {
-            return Err(Failure::new("--stdio needs the server's command after `--`"));
+            return Err(Failure::usage("--stdio needs the server's command after `--`"));
         };
         if call.target.len() > 1 {
-            return Err(Failure::new("with --stdio there is no url: mrtr call --stdio TOOL -- CMD…"));
+            return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio TOOL -- CMD…"));
         }
         let mut command = tokio::process::Command::new(program);
         command.args(args).stderr(Stdio::inherit());
         return Ok((Client::stdio(command, config(), options), target.next()));
     }
     let Some(url) = target.next() else {
-        return Err(Failure::new(
+        return Err(Failure::usage(
             "where is the server? mrtr call URL TOOL, or mrtr call --stdio TOOL -- CMD…",
         ));
     };
@@ -63,26 +65,31 @@ fn connect(call: &Call) -> Result<(Client, Option<String>), Failure> {
         value.set_sensitive(true);
         options.headers.push((http::header::AUTHORIZATION, value));
     }
-    let client = Client::http(&url, config(), options).map_err(Failure::new)?;
+    let client = Client::http(&url, config(), options).map_err(Failure::usage)?;
     Ok((client, target.next()))
 }
 
 fn parse_header(header: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let wrong =
-        || Failure::new(format!("--header {:?} is not of the form `Name: value`", show::line(header, 20)));
+        || Failure::usage(format!("--header {:?} is not of the form `Name: value`", show::line(header, 20)));
     let (name, value) = header.split_once(':').ok_or_else(wrong)?;
     let mut value = HeaderValue::try_from(value.trim()).map_err(|_| wrong())?;
     value.set_sensitive(true);
     Ok((HeaderName::try_from(name.trim()).map_err(|_| wrong())?, value))
 }
 
-/// Calls a tool and prints what comes of it.
+/// Calls a tool and prints what comes of it. How many requests it took.
 pub(crate) async fn one(
     client: &Client,
     tool: &str,
     args: &str,
     answering: &Answering,
-) -> Result<(), Failure> {
+) -> Result<u32, Failure> {
+    match Json::parse(args, &Limits::default()) {
+        Ok(args) if args.is_object() => {}
+        Ok(_) => return Err(Failure::usage("--args is not a JSON object")),
+        Err(error) => return Err(Failure::usage(format!("--args: {error}"))),
+    }
     let mut terminal = Terminal::new(answering)?;
     let done = client.call_tool(tool, args, &mut terminal).await;
     terminal.finish();
@@ -102,7 +109,7 @@ pub(crate) async fn one(
     } else if !failed {
         show::result(&text);
     }
-    if failed { Err(Failure::new(format!("the tool failed: {text}"))) } else { Ok(()) }
+    if failed { Err(Failure::new(format!("the tool failed: {text}"))) } else { Ok(reply.rounds()) }
 }
 
 async fn list(client: &Client, json: bool) -> Result<(), Failure> {

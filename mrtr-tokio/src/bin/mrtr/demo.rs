@@ -10,20 +10,29 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{Failure, args::Demo, call, show, terminal};
 
-/// The tools, with arguments that fit.
-const TOOLS: [(&str, &str); 8] = [
-    ("plan", r#"{"city":"Lisbon"}"#),
-    ("book_table", r#"{"people":2}"#),
-    ("greet_two", "{}"),
-    ("delete_files", "{}"),
+/// The tools, with what they show and arguments that fit.
+const TOOLS: [(&str, &str, &str); 8] = [
+    ("plan", "two questions, the second depends on the first answer", r#"{"city":"Lisbon"}"#),
+    ("book_table", "several steps, choices, a last yes", r#"{"people":2}"#),
+    ("greet_two", "two questions in one round", "{}"),
+    ("delete_files", "a yes to something that may change while you think", "{}"),
     (
         "summarize",
+        "a question to the client's model",
         r#"{"text":"A server asks in mid-request. The client answers and sends the request again. Nothing is kept in between."}"#,
     ),
-    ("list_project", "{}"),
-    ("connect_account", r#"{"service":"calendar"}"#),
-    ("plain", r#"{"text":"Hello."}"#),
+    ("list_project", "a question to the client: its folders", "{}"),
+    ("connect_account", "a page to open, and waiting until it is done", r#"{"service":"calendar"}"#),
+    ("plain", "no question at all", r#"{"text":"Hello."}"#),
 ];
+
+struct Offer(&'static str, &'static str);
+
+impl std::fmt::Display for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<15} {}", self.0, self.1)
+    }
+}
 
 pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     let (tool, args) = chosen(&demo)?;
@@ -40,12 +49,14 @@ pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
         let _ = stopped.await;
     };
     let serving = tokio::spawn(server::serve(listener, endpoint, server::Options::default(), stopped));
-    if demo.answering.trace {
-        show::note(&format!("serving {} at {url}; calling {tool} {args}", example_tools::NAME));
-    }
+    show::note(&format!("serving {} at {url}; calling {tool} {args}", example_tools::NAME));
     let client = Client::http(&url, call::config(), Options::default()).map_err(Failure::new)?;
     let done = call::one(&client, &tool, &args, &demo.answering).await;
     drop((client, stop));
+    if let Ok(requests) = done {
+        show::note(&what_happened(requests, demo.answering.trace));
+    }
+    let done = done.map(|_| ());
     match serving.await {
         Ok(Ok(())) => done,
         Ok(Err(error)) => done.and(Err(Failure::new(error))),
@@ -53,19 +64,34 @@ pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     }
 }
 
+/// For somebody who has never seen it.
+fn what_happened(requests: u32, traced: bool) -> String {
+    let more = if traced { "" } else { "\n--trace shows each of them." };
+    if requests <= 1 {
+        return format!("\nWhat happened: one request, and its result. This tool had nothing to ask.{more}");
+    }
+    format!(
+        "\nWhat happened: this one call took {requests} requests. The server answered each but the last with what it still \
+         needed and a sealed state,\nand forgot the call. The client sent the request again with the state and the answers, \
+         so any replica could have gone on.{more}"
+    )
+}
+
 fn chosen(demo: &Demo) -> Result<(String, String), Failure> {
     let tool = match &demo.tool {
         Some(tool) => tool.clone(),
         None if terminal::is_there() && demo.answering.answers.is_empty() => {
-            let names = TOOLS.map(|(name, _)| name).to_vec();
-            inquire::Select::new("Which tool?", names)
+            let offers = TOOLS.map(|(name, about, _)| Offer(name, about)).into();
+            inquire::Select::new("Which tool?", offers)
+                .with_page_size(TOOLS.len())
                 .prompt()
                 .map_err(|_| Failure { text: String::from("given up"), code: Failure::INTERRUPTED })?
+                .0
                 .into()
         }
         None => String::from("plan"),
     };
-    let fitting = TOOLS.iter().find(|(name, _)| *name == tool).map_or("{}", |(_, args)| args);
+    let fitting = TOOLS.iter().find(|(name, ..)| *name == tool).map_or("{}", |(.., args)| args);
     let args = demo.args.clone().unwrap_or_else(|| fitting.into());
     Ok((tool, args))
 }

@@ -30,6 +30,8 @@ struct Failure {
 impl Failure {
     /// Something failed.
     const FAILED: u8 = 1;
+    /// What was typed makes no sense; clap's code.
+    const USAGE: u8 = 2;
     /// An answer is missing, and nobody is there to ask.
     const UNANSWERED: u8 = 3;
     /// The person gave up with Ctrl-C.
@@ -37,6 +39,10 @@ impl Failure {
 
     fn new(text: impl std::fmt::Display) -> Self {
         Self { text: text.to_string(), code: Self::FAILED }
+    }
+
+    fn usage(text: impl std::fmt::Display) -> Self {
+        Self { text: text.to_string(), code: Self::USAGE }
     }
 }
 

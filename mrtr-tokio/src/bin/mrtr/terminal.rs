@@ -3,12 +3,18 @@
 use std::io::IsTerminal as _;
 
 use mrtr_core::{
-    form::{FieldKind, Schema},
+    form::{FieldKind, Options, Schema},
     wire::AskKind,
 };
 use mrtr_tokio::client::{Answer, Answerer, Event, Question};
 
-use crate::{Failure, answers::Prepared, args::Answering, prompt, show, trace::Trace};
+use crate::{
+    Failure,
+    answers::{Prepared, quoted},
+    args::Answering,
+    prompt, show,
+    trace::Trace,
+};
 
 pub(crate) struct Terminal {
     prepared: Prepared,
@@ -37,7 +43,7 @@ impl Terminal {
     /// Says which answers were of no use.
     pub(crate) fn finish(&self) {
         for key in self.prepared.unused() {
-            show::note(&format!("mrtr: the answer to {key:?} was not used: the question never came"));
+            show::note(&format!("mrtr: the answer to {key:?} was not used: no question with this key came"));
         }
     }
 }
@@ -90,9 +96,9 @@ impl Answerer for Terminal {
 fn wanted(question: &Question<'_>) -> String {
     let message = question.request().message().map(|message| show::line(&message, 120)).unwrap_or_default();
     match question.request().kind() {
-        AskKind::Url => format!("consent to open a url: {message}"),
-        AskKind::Sampling => String::from("a model's reply"),
-        AskKind::Roots => String::from("roots"),
+        AskKind::Url => format!("{message} Wanted: accept, decline or cancel, for the opening of a url"),
+        AskKind::Sampling => String::from("wanted: a model's reply, a text in quotes"),
+        AskKind::Roots => String::from("wanted: roots, a list of file:// urls in quotes"),
         AskKind::Form => {
             let schema = question.request().requested_schema().and_then(|schema| Schema::read(schema).ok());
             let fields: Vec<String> = schema
@@ -102,19 +108,32 @@ fn wanted(question: &Question<'_>) -> String {
                 .iter()
                 .map(|field| {
                     let kind = match field.kind() {
-                        FieldKind::String(_) => "text",
-                        FieldKind::Number(rules) if rules.whole => "integer",
-                        FieldKind::Number(_) => "number",
-                        FieldKind::Boolean(_) => "true or false",
-                        FieldKind::Select(_) => "choice",
-                        FieldKind::MultiSelect(_) => "list of choices",
+                        FieldKind::String(_) => String::from("text in quotes"),
+                        FieldKind::Number(rules) if rules.whole => String::from("integer"),
+                        FieldKind::Number(_) => String::from("number"),
+                        FieldKind::Boolean(_) => String::from("true or false"),
+                        FieldKind::Select(rules) => format!("one of {}", choices(&rules.options)),
+                        FieldKind::MultiSelect(rules) => format!("list of {}", choices(&rules.options)),
                     };
                     let optional = if field.is_required() { "" } else { ", optional" };
                     format!("{} ({kind}{optional})", show::line(field.name(), 64))
                 })
                 .collect();
-            let fields = if fields.is_empty() { String::from("a yes") } else { fields.join(", ") };
+            let fields =
+                if fields.is_empty() { String::from("accept, decline or cancel") } else { fields.join(", ") };
             format!("{message} Wanted: {fields}")
         }
     }
+}
+
+/// The first choices, as they are written in an answer.
+fn choices(options: &Options) -> String {
+    const SHOWN: usize = 20;
+    let all = options.choices();
+    let mut shown: Vec<String> =
+        all.iter().take(SHOWN).map(|choice| quoted(&show::line(&choice.value, 64))).collect();
+    if all.len() > SHOWN {
+        shown.push(format!("{} more", all.len() - SHOWN));
+    }
+    shown.join(", ")
 }
