@@ -28,6 +28,7 @@ mod notify;
 mod run;
 mod service;
 mod shared;
+mod single;
 
 pub use ask::{Ask, AskError, Kept};
 pub use ctx::Ctx;

@@ -58,7 +58,8 @@ impl Server {
             }
             Ok(Message::Notification(notification)) => {
                 // What headers were sent with it must be true; none is required (G-49).
-                match env.headers.map(|headers| http::check_notification(headers, &notification)).transpose() {
+                match env.headers.map(|headers| http::check_notification(headers, &notification)).transpose()
+                {
                     Ok(_) => Incoming::Notification(notification),
                     Err(fault) => {
                         let (error, class) = (fault.error(), ReplyClass::HeaderMismatch);

@@ -282,7 +282,9 @@ impl<'a> InputRequest<'a> {
         match self.kind {
             AskKind::Form | AskKind::Roots => true,
             AskKind::Url => self.url().is_some_and(|url| crate::form::Format::Uri.matches(&url)),
-            AskKind::Sampling => self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok()),
+            AskKind::Sampling => {
+                self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok())
+            }
         }
     }
 
