@@ -8,6 +8,7 @@ mod http;
 mod json_tree;
 mod jsonrpc;
 mod ledger;
+mod ledger_wired;
 mod replay_random;
 mod replay_rules;
 mod seal;
