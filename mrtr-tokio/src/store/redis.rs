@@ -113,7 +113,8 @@ impl Inner {
                     script.arg(u8::from(bytes.is_some())).arg(bytes.as_deref().unwrap_or_default());
                 }
                 script.arg(expires.as_unix_millis());
-                let (done, current): (u8, Option<Vec<u8>>) = match script.query_async(&mut connection).await? {
+                let (done, current): (u8, Option<Vec<u8>>) = match script.query_async(&mut connection).await?
+                {
                     redis::Value::Array(parts) => {
                         let mut parts = parts.into_iter();
                         let done = parts.next().map(redis::from_redis_value).transpose()?;
