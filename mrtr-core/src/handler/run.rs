@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         handler: impl FnOnce(Ctx) -> HandlerFuture + Send + 'a,
     ) -> Self {
         let mut exchange = exchange.running();
-        let to_claim = exchange.to_claim();
+        let to_claim = exchange.take_claim();
         let tape = exchange.tape();
         let facts = Facts {
             method: exchange.method(),

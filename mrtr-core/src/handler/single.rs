@@ -20,7 +20,7 @@ pub(super) struct Single {
 }
 
 enum Stage {
-    Claim(Claim),
+    Claim(Box<Claim>),
     Run(Box<Run>),
     Over,
 }
@@ -51,7 +51,7 @@ impl Single {
     pub(super) fn new(to_claim: ToClaim) -> Self {
         let ToClaim { retry, policy, entropy, sealer } = to_claim;
         let vault = SealerVault::new(sealer, &retry.key, &retry.digest);
-        Self { stage: Stage::Claim(Claim::new(retry, &policy, entropy)), vault }
+        Self { stage: Stage::Claim(Box::new(Claim::new(retry, &policy, entropy))), vault }
     }
 
     pub(super) fn poll(&mut self, now: Timestamp) -> Turn {

@@ -321,7 +321,7 @@ impl<'a, S: Open> Exchange<'a, S> {
 
     /// What the ledger is to be asked before a handler runs, and the entropy for it.
     #[cfg(feature = "std")]
-    pub(crate) fn to_claim(&mut self) -> Option<ToClaim> {
+    pub(crate) fn take_claim(&mut self) -> Option<ToClaim> {
         let retry = *self.inner.retry.take()?;
         let config = self.inner.server.config();
         Some(ToClaim {

@@ -7,5 +7,6 @@ mod client;
 mod command;
 mod endpoint;
 mod http;
+mod ledger;
 mod stdio;
 mod support;

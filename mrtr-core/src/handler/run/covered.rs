@@ -114,23 +114,24 @@ impl<'a> Run<'a> {
                 Next::Again
             }
             Turn::Commit => {
-                match core::mem::replace(&mut self.phase, Phase::Over) {
-                    Phase::Begin { output, rest } => self.phase = Phase::Commit { output, rest, step: None },
-                    other => self.phase = other,
+                if matches!(self.phase, Phase::Begin { .. })
+                    && let Phase::Begin { output, rest } = core::mem::replace(&mut self.phase, Phase::Over)
+                {
+                    self.phase = Phase::Commit { output, rest, step: None };
                 }
                 Next::Again
             }
-            Turn::Own => match core::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::Settle { message, outcome } => {
-                    self.single = None;
+            Turn::Own => {
+                self.single = None;
+                if matches!(self.phase, Phase::Settle { .. })
+                    && let Phase::Settle { message, outcome } =
+                        core::mem::replace(&mut self.phase, Phase::Over)
+                {
                     out.extend_from_slice(&message);
-                    Next::Give(RunEvent::Finished(*outcome))
+                    return Next::Give(RunEvent::Finished(*outcome));
                 }
-                other => {
-                    self.phase = other;
-                    Next::Go
-                }
-            },
+                Next::Go
+            }
             Turn::Replay(stored) => {
                 self.end_otherwise(out, &Otherwise::Replay(stored)).map_or(Next::Go, Next::Give)
             }
@@ -170,18 +171,18 @@ impl<'a> Run<'a> {
     /// Ends the run with another reply than its own.
     fn end_otherwise(&mut self, out: &mut Vec<u8>, otherwise: &Otherwise) -> Option<RunEvent<'a>> {
         self.single = None;
-        let outcome = match core::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Settle { outcome, .. } => match *outcome {
+        if !matches!(self.phase, Phase::Settle { .. }) {
+            // The handler and what it left to be done are dropped, and whatever is alive of it is ended.
+            self.conclude(Reply::Break(RpcError::internal("Internal error")));
+        }
+        let outcome = if let Phase::Settle { outcome, .. } = core::mem::replace(&mut self.phase, Phase::Over)
+        {
+            match *outcome {
                 Outcome::InputRequired(exchange) => otherwise.write(exchange, out),
                 Outcome::Complete(exchange) | Outcome::Replayed(exchange) => otherwise.write(exchange, out),
-            },
-            phase => {
-                // The handler and what it left to be done are dropped, and whatever is alive of it is ended.
-                self.phase = phase;
-                self.conclude(Reply::Break(RpcError::internal("Internal error")));
-                self.phase = Phase::Over;
-                otherwise.write(self.exchange.take()?, out)
             }
+        } else {
+            otherwise.write(self.exchange.take()?, out)
         };
         Some(RunEvent::Finished(outcome))
     }
