@@ -113,17 +113,12 @@ impl Inner {
                     script.arg(u8::from(bytes.is_some())).arg(bytes.as_deref().unwrap_or_default());
                 }
                 script.arg(expires.as_unix_millis());
-                let (done, current): (u8, Option<Vec<u8>>) = match script.query_async(&mut connection).await?
-                {
-                    redis::Value::Array(parts) => {
-                        let mut parts = parts.into_iter();
-                        let done = parts.next().map(redis::from_redis_value).transpose()?;
-                        let current = parts.next().map(redis::from_redis_value).transpose()?;
-                        (done.unwrap_or_default(), current.flatten())
-                    }
-                    other => (redis::from_redis_value(other)?, None),
-                };
-                Ok(if done == 1 { StoreEvent::Applied } else { StoreEvent::Current(current) })
+                let said: Vec<redis::Value> = script.query_async(&mut connection).await?;
+                let mut said = said.into_iter();
+                let done: Option<u8> = said.next().map(redis::from_redis_value).transpose()?;
+                let current: Option<Option<Vec<u8>>> =
+                    said.next().map(redis::from_redis_value).transpose()?;
+                Ok(if done == Some(1) { StoreEvent::Applied } else { StoreEvent::Current(current.flatten()) })
             }
         }
     }

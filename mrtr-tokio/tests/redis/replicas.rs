@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -34,7 +34,7 @@ use mrtr_tokio::{
 use serde_json::{Value, json};
 use tokio::{
     runtime::{Handle, Runtime},
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 use crate::{plain, url};
@@ -253,6 +253,9 @@ struct Tally {
     /// Rounds of which at least one copy was.
     killed_rounds: AtomicUsize,
     unknown: AtomicUsize,
+    /// Of these, those that had begun a step of their commit; the others were between the entry that says so and
+    /// the step.
+    unknown_committing: AtomicUsize,
     repeated: AtomicUsize,
     others_refused: AtomicUsize,
     /// The client took longer than the state lived.
@@ -294,8 +297,11 @@ async fn retry(world: &World, tally: &Tally, name: &str, params: &Value, issued:
                 assert!(message.starts_with("Outcome unknown"), "{name} was refused: {reply}");
                 assert!(killed, "{name}: nobody was killed, but {reply}");
                 let how_far = world.seen.began.lock().unwrap().get(name).copied();
-                assert_eq!(how_far.is_some(), true, "{name}: no handler had begun, but {reply}");
+                assert!(how_far.is_some(), "{name}: no handler had begun, but {reply}");
                 tally.unknown.fetch_add(1, SeqCst);
+                if how_far == Some("committing") {
+                    tally.unknown_committing.fetch_add(1, SeqCst);
+                }
                 return Round::Unknown;
             }
             Ended::Reply(reply) => return Round::Reply(reply),
@@ -364,11 +370,12 @@ async fn exchange(world: &World, tally: &Tally, name: &str, dice: u64) {
     assert_eq!(reply["result"]["resultType"], json!("complete"), "{name}: {reply}");
     tally.complete.fetch_add(1, SeqCst);
     // The reply was lost on its way, now and then: the same retry again.
-    if dice.is_multiple_of(4) && issued.elapsed() + Duration::from_secs(1) < TTL {
-        if let Ended::Reply(again) = world.send(&last).await {
-            assert_eq!(again["result"], reply["result"], "{name}");
-            tally.repeated.fetch_add(1, SeqCst);
-        }
+    if dice.is_multiple_of(4)
+        && issued.elapsed() + Duration::from_secs(1) < TTL
+        && let Ended::Reply(again) = world.send(&last).await
+    {
+        assert_eq!(again["result"], reply["result"], "{name}");
+        tally.repeated.fetch_add(1, SeqCst);
     }
 }
 
