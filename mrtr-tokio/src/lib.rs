@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`server`] | an [`Endpoint`](server::Endpoint) over HTTP: [`serve`](server::serve), or mounted as a `tower::Service` | `server`, `tower` |
 //! | [`stdio`] | [`serve`](stdio::serve): a server on stdin and stdout | `server` |
+//! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`clock`] | the wall clock and the random source | |
@@ -58,3 +59,5 @@ pub mod example_tools;
 pub mod server;
 #[cfg(feature = "server")]
 pub mod stdio;
+#[cfg(feature = "server")]
+pub mod store;

@@ -30,8 +30,9 @@ use tokio::{
 use crate::{
     changes::Changes,
     clock::{self, Clock},
-    drive::{self, Committing, Next},
+    drive::{Attempt, Committing, Next},
     server::Identity,
+    store::{self, AnyStore, Store},
 };
 
 /// How [`serve`] serves.
@@ -46,11 +47,28 @@ pub struct Options {
     pub grace: Duration,
     /// Where the time comes from.
     pub clock: Clock,
+    store: Option<AnyStore>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { changes: Changes::new(), requests: 256, grace: Duration::from_secs(5), clock: Clock::system() }
+        Self {
+            changes: Changes::new(),
+            requests: 256,
+            grace: Duration::from_secs(5),
+            clock: Clock::system(),
+            store: None,
+        }
+    }
+}
+
+impl Options {
+    /// Where the entries of the ledger are kept that the service's
+    /// [configuration](mrtr_core::server::Config::ledger) has. Without a store, every retry meets one that is
+    /// down.
+    #[must_use]
+    pub fn ledger(self, store: impl Store) -> Self {
+        Self { store: Some(AnyStore::new(store)), ..self }
     }
 }
 
@@ -74,11 +92,13 @@ pub async fn serve(
     let mut writer = tokio::spawn(write(output, queue));
     let (closing, _) = watch::channel(false);
     let limit = service.server().config().limits.message_bytes;
+    store::check(service.server().config(), options.store.as_ref());
     let shared = Arc::new(Shared {
         service,
         identity,
         changes: options.changes,
         clock: options.clock,
+        store: options.store,
         lines,
         running: Mutex::new(BTreeMap::new()),
     });
@@ -160,6 +180,7 @@ struct Shared {
     identity: Identity,
     changes: Changes,
     clock: Clock,
+    store: Option<AnyStore>,
     lines: mpsc::Sender<Vec<u8>>,
     /// What runs, by its id, with what cancels it.
     running: Mutex<BTreeMap<RequestId, oneshot::Sender<()>>>,
@@ -247,9 +268,10 @@ impl Shared {
 
     /// Drives an attempt to its end, or until it is cancelled: then nothing more is sent for it. A
     /// commit that has begun goes on all the same (A12).
-    async fn drive(&self, mut run: Run<'_>, mut cancelled: oneshot::Receiver<()>) {
+    async fn drive(&self, run: Run<'_>, mut cancelled: oneshot::Receiver<()>) {
         let committing = Committing::default();
         let mut silent = false;
+        let mut attempt = Attempt::new(run, &self.clock, self.store.as_ref(), &committing);
         loop {
             let next = tokio::select! {
                 biased;
@@ -257,10 +279,12 @@ impl Shared {
                     if !committing.is_on() {
                         return;
                     }
+                    // A claim is given back (B5); a commit goes on.
+                    committing.leave();
                     silent = true;
                     continue;
                 }
-                next = drive::next(&mut run, &self.clock, &committing) => next,
+                next = attempt.next() => next,
             };
             let (message, last) = match next {
                 Next::Notification(message) => (message, false),

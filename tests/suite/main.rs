@@ -9,6 +9,7 @@ mod http;
 mod json_tree;
 mod jsonrpc;
 mod ledger;
+mod ledger_wired;
 mod legacy;
 mod replay_random;
 mod replay_rules;

@@ -33,6 +33,7 @@ mod notify;
 mod run;
 mod service;
 mod shared;
+mod single;
 mod url;
 
 pub mod testing;

@@ -13,14 +13,21 @@ use super::{
     Ctx, HandlerFuture, Output, RpcError,
     commit::Commit,
     shared::{Facts, Shared, Texts},
+    single::Single,
 };
 use crate::{
+    error::ErrorCode,
     http::ReplyClass,
+    ledger::{Command, StoreEvent},
     seal::Principal,
     server::{Complete, Exchange, InputRequired, Open, Pending},
     tape::{Drive, Fault, Finish, OnceValues, Outgoing, Step},
     time::Timestamp,
 };
+
+mod covered;
+
+use covered::Next;
 
 /// How often a handler may wake itself in one go before it must let others run (or, where there are no
 /// others, is found to be spinning).
@@ -35,6 +42,8 @@ pub enum Outcome<'a> {
     InputRequired(Exchange<'a, InputRequired>),
     /// With a result or an error.
     Complete(Exchange<'a, Complete>),
+    /// With the reply that an earlier copy of this retry was given, from the ledger (B3).
+    Replayed(Exchange<'a, Complete>),
 }
 
 impl Outcome<'_> {
@@ -43,15 +52,18 @@ impl Outcome<'_> {
     pub fn class(&self) -> ReplyClass {
         match self {
             Self::InputRequired(_) => ReplyClass::Result,
-            Self::Complete(exchange) => exchange.class(),
+            Self::Complete(exchange) | Self::Replayed(exchange) => exchange.class(),
         }
     }
 }
 
-/// What a poll brought. `out` holds one whole message.
+/// What a poll brought. Except for a command, `out` holds one whole message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunEvent<'a> {
+    /// For the ledger's store, with a ledger only. Carry it out once, report with [`Run::handle_store`], and go
+    /// on polling meanwhile: the handler may be running.
+    Store(Command),
     /// A notification that belongs to this request.
     Notification,
     /// The reply: nothing comes after it.
@@ -62,22 +74,40 @@ pub enum RunEvent<'a> {
 ///
 /// Dropping it cancels the attempt; nothing is sent. Asks that are alive in detached tasks resolve to
 /// [`AskError::Ended`](super::AskError::Ended).
+///
+/// With a ledger ([`Config::ledger`](crate::server::Config::ledger)) a retry's handler is called only once the
+/// claim on its state is granted (B1), and the reply is out only once it is stored (B3). To cancel such an attempt,
+/// [`cancel`](Self::cancel) it and poll it to its end, which gives the state back. One that is dropped counts as
+/// crashed: its lease runs out.
 #[must_use = "a run does nothing until it is polled"]
 pub struct Run<'a> {
     exchange: Option<Exchange<'a, Pending>>,
     shared: Arc<Shared>,
-    phase: Phase,
+    phase: Phase<'a>,
+    /// Between a claim's begin and its end.
+    single: Option<Box<Single>>,
     wake_at: Option<Timestamp>,
     rehearsal: bool,
+    /// The same for the ledger.
+    single_at: Option<Timestamp>,
 }
 
-enum Phase {
+/// What calls the handler.
+type Start<'a> = Box<dyn FnOnce(Ctx) -> HandlerFuture + Send + 'a>;
+
+enum Phase<'a> {
+    /// The ledger is asked.
+    Claim(Start<'a>),
     /// The handler runs.
     Handler(HandlerFuture),
+    /// The handler has returned; the ledger is to know of the commit before it begins (B6).
+    Begin { output: Output, rest: VecDeque<Commit> },
     /// The handler has returned; what it left to be done at the end runs (A12).
     Commit { output: Output, rest: VecDeque<Commit>, step: Option<HandlerStep> },
     /// The handler is gone; what is left is to reply.
     Reply(Reply),
+    /// The reply is written; the ledger is to know of it before it goes out.
+    Settle { message: Vec<u8>, outcome: Box<Outcome<'a>> },
     /// Over.
     Over,
 }
@@ -87,23 +117,30 @@ enum Reply {
     Send(Outgoing),
     Complete(Output),
     Missing(String),
+    /// The handler's own error, or that of a step of its commit.
     Fail(RpcError),
+    /// The attempt broke off: no end that the handler chose, so none that uses up the state (B5).
+    Break(RpcError),
 }
 
 type HandlerStep = Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>>;
 
 impl<'a> Run<'a> {
     /// An attempt of `handler` at this exchange.
-    pub fn new<S: Open>(exchange: Exchange<'a, S>, handler: impl FnOnce(Ctx) -> HandlerFuture) -> Self {
+    pub fn new<S: Open>(
+        exchange: Exchange<'a, S>,
+        handler: impl FnOnce(Ctx) -> HandlerFuture + Send + 'a,
+    ) -> Self {
         Self::with_parts(exchange, Vec::new(), handler)
     }
 
     pub(super) fn with_parts<S: Open>(
         exchange: Exchange<'a, S>,
         parts: Vec<(String, String)>,
-        handler: impl FnOnce(Ctx) -> HandlerFuture,
+        handler: impl FnOnce(Ctx) -> HandlerFuture + Send + 'a,
     ) -> Self {
         let mut exchange = exchange.running();
+        let to_claim = exchange.take_claim();
         let tape = exchange.tape();
         let facts = Facts {
             method: exchange.method(),
@@ -121,17 +158,23 @@ impl<'a> Run<'a> {
             tickets: exchange.for_tickets(),
         };
         let shared = Shared::new(facts, tape);
-        let future = match catch_unwind(AssertUnwindSafe(|| handler(Ctx { shared: shared.clone() }))) {
-            Ok(future) => future,
-            Err(_) => Box::pin(core::future::ready(Err(RpcError::internal("Internal error")))),
-        };
-        Self {
+        let mut run = Self {
             exchange: Some(exchange),
             shared,
-            phase: Phase::Handler(future),
+            phase: Phase::Over,
+            single: None,
             wake_at: None,
             rehearsal: false,
+            single_at: None,
+        };
+        match to_claim {
+            None => run.start(handler),
+            Some(to_claim) => {
+                run.single = Some(Box::new(Single::new(to_claim)));
+                run.phase = Phase::Claim(Box::new(handler));
+            }
         }
+        run
     }
 
     /// A second run of the same bytes: with the once-values of the first, and without its commit.
@@ -141,6 +184,15 @@ impl<'a> Run<'a> {
             self.shared.lock().tape.lend(once);
         }
         self
+    }
+
+    /// Calls the handler.
+    fn start(&mut self, handler: impl FnOnce(Ctx) -> HandlerFuture) {
+        let ctx = Ctx { shared: self.shared.clone() };
+        match catch_unwind(AssertUnwindSafe(|| handler(ctx))) {
+            Ok(future) => self.phase = Phase::Handler(future),
+            Err(_) => self.panicked(),
+        }
     }
 
     /// The exchange's name, for logs.
@@ -154,35 +206,33 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the handler has succeeded and its commit has begun: from here on a closed connection no longer
-    /// cancels it (A12).
+    /// cancels it (A12, B6).
     #[must_use]
     pub const fn is_committing(&self) -> bool {
-        matches!(self.phase, Phase::Commit { .. })
+        match self.phase {
+            Phase::Begin { .. } | Phase::Commit { .. } | Phase::Settle { .. } => true,
+            Phase::Claim(_) | Phase::Handler(_) | Phase::Reply(_) | Phase::Over => false,
+        }
     }
 
     /// When to poll again even if nothing wakes: a replayed round waits for asks that something else must
-    /// bring (A3).
+    /// bring (A3), a claim for another copy's reply (B4), a lease for its renewal.
     #[must_use]
-    pub const fn wake_at(&self) -> Option<Timestamp> {
-        self.wake_at
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        match (self.wake_at, self.single_at) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// Runs the handler without a runtime, to its next question or its end. The reply is appended to `out`.
     /// Notifications are not sent (there is no stream to send them on).
     ///
     /// Nothing but answers can wake the handler: one that awaits anything else ends with `-32603`, and the log
-    /// says so (A2).
-    pub fn run(mut self, now: Timestamp, out: &mut Vec<u8>) -> Outcome<'a> {
-        let mut cx = Context::from_waker(Waker::noop());
-        loop {
-            let from = out.len();
-            match self.advance(&mut cx, Drive::Alone, now, out) {
-                Poll::Ready(RunEvent::Finished(outcome)) => return outcome,
-                Poll::Ready(RunEvent::Notification) => out.truncate(from),
-                // `Drive::Alone` never waits.
-                Poll::Pending => {}
-            }
-        }
+    /// says so (A2). With a ledger there is no store: it counts as down (B7). See
+    /// [`run_with`](Self::run_with).
+    pub fn run(self, now: Timestamp, out: &mut Vec<u8>) -> Outcome<'a> {
+        self.run_with(now, out, &mut |_| StoreEvent::Unavailable)
     }
 
     /// Runs the handler under a runtime, as far as it gets now. Ready with each notification and, last, with
@@ -209,6 +259,7 @@ impl<'a> Run<'a> {
         self.shared.flag.set(cx.waker());
         self.wake_at = None;
         self.shared.lock().waiting = false;
+        self.single_at = None;
         let waker = Waker::from(self.shared.clone());
         let mut inner_cx = Context::from_waker(&waker);
         let mut budget = if drive == Drive::Alone { ALONE_BUDGET } else { BUDGET };
@@ -218,8 +269,16 @@ impl<'a> Run<'a> {
                 out.extend_from_slice(&message);
                 return Poll::Ready(RunEvent::Notification);
             }
+            match self.turn(now, out) {
+                Next::Give(event) => return Poll::Ready(event),
+                Next::Again => continue,
+                Next::Go => {}
+            }
             match &mut self.phase {
-                Phase::Over => return Poll::Pending,
+                Phase::Over | Phase::Claim(_) | Phase::Begin { .. } | Phase::Settle { .. } => {
+                    return Poll::Pending;
+                }
+                Phase::Reply(_) if self.single.is_some() => self.settle(now),
                 Phase::Reply(_) => {
                     return self
                         .reply(now, out)
@@ -312,6 +371,10 @@ impl<'a> Run<'a> {
         let finish = self.shared.lock().tape.finish(now);
         match finish {
             Finish::Return => match result {
+                // It says that a capability is missing, as the gate does, and uses nothing up (B5).
+                Err(error) if error.code == ErrorCode::MISSING_CAPABILITY => {
+                    self.conclude(Reply::Break(error));
+                }
                 Err(error) => self.conclude(Reply::Fail(error)),
                 Ok(output) => {
                     let mut inner = self.shared.lock();
@@ -319,7 +382,13 @@ impl<'a> Run<'a> {
                     inner.committed = !rest.is_empty();
                     drop(inner);
                     let rest = if output.is_error || self.rehearsal { VecDeque::new() } else { rest };
-                    self.phase = Phase::Commit { output, rest, step: None };
+                    self.phase = match &mut self.single {
+                        Some(single) if !rest.is_empty() => {
+                            single.begin_commit();
+                            Phase::Begin { output, rest }
+                        }
+                        Some(_) | None => Phase::Commit { output, rest, step: None },
+                    };
                 }
             },
             Finish::Send(outgoing) => self.conclude(Reply::Send(outgoing)),
@@ -341,13 +410,13 @@ impl<'a> Run<'a> {
 
     fn fault(&mut self, fault: &Fault) {
         crate::trace::warn!(exchange = %self.exchange(), target = self.shared.facts.texts.target(), fault = %fault, "an attempt failed");
-        self.conclude(Reply::Fail(fault.error()));
+        self.conclude(Reply::Break(fault.error()));
     }
 
     /// A panic's message may hold anything: it goes nowhere (the panic hook has had it).
     fn panicked(&mut self) {
         crate::trace::warn!(exchange = %self.exchange(), target = self.shared.facts.texts.target(), "a handler panicked");
-        self.conclude(Reply::Fail(RpcError::internal("Internal error")));
+        self.conclude(Reply::Break(RpcError::internal("Internal error")));
     }
 
     /// Ends the attempt: drops the handler, ends what is still alive of it. Its notifications go out before the reply.
@@ -362,6 +431,10 @@ impl<'a> Run<'a> {
     /// Writes the reply; `None` if that was done before.
     fn reply(&mut self, now: Timestamp, out: &mut Vec<u8>) -> Option<Outcome<'a>> {
         let Phase::Reply(reply) = core::mem::replace(&mut self.phase, Phase::Over) else { return None };
+        self.write(reply, now, out)
+    }
+
+    fn write(&mut self, reply: Reply, now: Timestamp, out: &mut Vec<u8>) -> Option<Outcome<'a>> {
         let mut exchange = self.exchange.take()?;
         let mut inner = self.shared.lock();
         exchange.set_journal(inner.tape.take_journal());
@@ -379,7 +452,7 @@ impl<'a> Run<'a> {
             },
             Reply::Complete(output) => Outcome::Complete(exchange.complete_json(&output.json, out)),
             Reply::Missing(data) => Outcome::Complete(exchange.missing(data, out)),
-            Reply::Fail(error) => Outcome::Complete(exchange.fail(&error, out)),
+            Reply::Fail(error) | Reply::Break(error) => Outcome::Complete(exchange.fail(&error, out)),
         })
     }
 }

@@ -196,10 +196,10 @@ impl Service {
                 Route::Refused(rejected) => refused(&rejected),
                 Route::Handler { call, handler, parts } => match call.open() {
                     Received::Pending(exchange) => {
-                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                        Reception::Run(Run::with_parts(exchange, parts, called(handler)))
                     }
                     Received::Retrying(exchange) => {
-                        Reception::Run(Run::with_parts(exchange, parts, |ctx| handler(ctx)))
+                        Reception::Run(Run::with_parts(exchange, parts, called(handler)))
                     }
                     Received::Rejected(rejected) => refused(&rejected),
                     Received::Other(_) | Received::Notification(_) => Reception::Accepted,
@@ -207,6 +207,12 @@ impl Service {
             },
         }
     }
+}
+
+/// With a ledger, a handler is called when its claim is granted, which is later.
+fn called(handler: &BoxHandler) -> impl FnOnce(Ctx) -> HandlerFuture + Send + use<> {
+    let handler = Arc::clone(handler);
+    move |ctx| handler(ctx)
 }
 
 pub(super) fn boxed<F, R, O, E>(handler: F) -> BoxHandler

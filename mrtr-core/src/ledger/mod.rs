@@ -70,6 +70,16 @@
 //! assert_eq!(out, br#"{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","content":[]}}"#);
 //! ```
 //!
+//! # In a server
+//!
+//! [`Config::ledger`](crate::server::Config::ledger) turns it on: [`handler::Run`](crate::handler::Run) then drives
+//! these machines for each retry, with replies sealed under the ring's ledger key
+//! ([`BlobKind::Ledger`](crate::seal::BlobKind::Ledger)) and tied to key ‖ digest, and gives out the commands. The
+//! round in the key is the sealed round, with the number of divergences in the upper 16 bits: a divergence drops
+//! rounds, whose numbers then come again (A8). An expired state that is opened all the same (soft expiry) is not
+//! covered: its answers are not taken. Nor are servers that answer an
+//! [`Exchange`](crate::server::Exchange) by themselves.
+//!
 //! # For whoever carries it
 //!
 //! - Give every command to the store once, and report every one: a command without an answer within your

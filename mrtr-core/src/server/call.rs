@@ -12,7 +12,8 @@ use crate::{
     http::{Headers, ReplyClass},
     journal::{Journal, Verdict},
     jsonrpc::{Json, Request},
-    seal::{self, Binding, ExchangeId, KeyId, Principal, Ttl},
+    ledger,
+    seal::{self, Binding, Claims, ExchangeId, KeyId, Principal, Ttl},
     tape::{Answers, owned_answers},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, read_answer},
@@ -49,6 +50,15 @@ pub struct Retrying {
     pub by_retired_key: bool,
 }
 
+/// A claim to be made.
+#[cfg(feature = "std")]
+pub(crate) struct ToClaim {
+    pub(crate) retry: ledger::Retry,
+    pub(crate) policy: ledger::Policy,
+    pub(crate) entropy: Entropy,
+    pub(crate) sealer: seal::Sealer,
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Pending {}
@@ -80,6 +90,8 @@ pub(super) struct Inner<'a> {
     pub(super) answers: Answers,
     /// Whether the request carried answers or a state: its result must not be cached (R-202, G-40).
     pub(super) second_hand: bool,
+    /// What the ledger is asked about; with a ledger, for a retry whose answers are taken.
+    pub(super) retry: Option<Box<ledger::Retry>>,
 }
 
 impl core::fmt::Debug for Inner<'_> {
@@ -121,6 +133,7 @@ impl<'a> Call<'a> {
             journal: Journal::new(env.now),
             answers: Answers::None,
             second_hand,
+            retry: None,
         }))
     }
 
@@ -232,6 +245,13 @@ impl<'a> Call<'a> {
                     return self.refuse(RpcError::invalid_params(message), RejectReason::Answer);
                 }
                 answers.push((Box::from(&*key), Box::from(value.as_str())));
+            }
+        }
+        // A state whose answers are not taken is not used either: the questions are asked again.
+        if inner.server.config().ledger.is_some() && !opened.expired {
+            match inner.to_claim(&opened.claims, &answers) {
+                Ok(retry) => inner.retry = Some(Box::new(retry)),
+                Err(fault) => return self.refuse(fault.to_error(), RejectReason::Answer),
             }
         }
         inner.answers = Answers::LastRound(answers);
@@ -358,12 +378,43 @@ impl<'a, S: Open> Exchange<'a, S> {
         Tape::new(setup)
     }
 
+    /// What the ledger is to be asked before a handler runs, and the entropy for it.
+    #[cfg(feature = "std")]
+    pub(crate) fn take_claim(&mut self) -> Option<ToClaim> {
+        let retry = *self.inner.retry.take()?;
+        let config = self.inner.server.config();
+        Some(ToClaim {
+            retry,
+            policy: config.ledger?,
+            entropy: Entropy::new(self.inner.entropy.expand(b"ledger")),
+            sealer: config.sealer.clone(),
+        })
+    }
+
     pub(crate) fn set_journal(&mut self, journal: Journal) {
         self.inner.journal = journal;
     }
 }
 
 impl Inner<'_> {
+    /// The state that this retry uses, and the effective answers that it brings (B2).
+    fn to_claim(
+        &self,
+        claims: &Claims,
+        answers: &[(Box<str>, Box<str>)],
+    ) -> Result<ledger::Retry, ledger::Undigestible> {
+        let asks = self.journal.last_sent().map_or(&[][..], |round| &round.asks);
+        let digest = ledger::effective_digest(asks.iter().map(|asked| &*asked.key), |key| {
+            answers.iter().find(|(found, _)| &**found == key).map(|(_, text)| Json::trusted(text))
+        })?;
+        // A divergence drops rounds (A8), after which their numbers come again. It counts itself, so the two
+        // together name each state of an exchange. A sealed round fits in 16 bits.
+        let round = (u32::from(self.journal.divergences) << 16) | (claims.round & 0xffff);
+        let audience = self.server.config().sealer.audience();
+        let key = ledger::Key::new(audience, *claims.exchange.as_bytes(), round);
+        Ok(ledger::Retry::new(key, digest, claims.expires))
+    }
+
     /// Records the answers in hand as they came, for return-style servers: their content is judged when it is
     /// asked for.
     pub(super) fn record_answers(&mut self) {

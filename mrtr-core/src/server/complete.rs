@@ -55,13 +55,7 @@ impl<'a, S: Open> Exchange<'a, S> {
 
     /// Answers with an error. The codes that have an HTTP status of their own keep it (R-020…R-022).
     pub fn fail(self, error: &RpcError, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
-        let class = match error.code {
-            ErrorCode::HEADER_MISMATCH => ReplyClass::HeaderMismatch,
-            ErrorCode::MISSING_CAPABILITY => ReplyClass::MissingCapability,
-            ErrorCode::UNSUPPORTED_VERSION => ReplyClass::UnsupportedVersion,
-            _ => ReplyClass::HandlerError,
-        };
-        self.fail_as(error, class, out)
+        self.fail_as(error, class_of(error.code), out)
     }
 
     pub(crate) fn fail_as(
@@ -75,6 +69,44 @@ impl<'a, S: Open> Exchange<'a, S> {
         self.inner.observe_end(Some(error.code));
         crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }
+    }
+}
+
+/// An exchange whose reply was made, but must not be the one that is sent.
+#[cfg(feature = "std")]
+impl<'a, S> Exchange<'a, S> {
+    /// Answers with this error instead.
+    pub(crate) fn fail_instead(self, error: &RpcError, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+        crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
+        Exchange { inner: self.inner, state: Complete { class: class_of(error.code) } }
+    }
+
+    /// Answers with the reply of an earlier copy of this request, under this one's id (B3).
+    pub(crate) fn replay(
+        self,
+        stored: &crate::ledger::StoredReply,
+        out: &mut Vec<u8>,
+    ) -> Exchange<'a, Complete> {
+        use crate::ledger::ReplyKind;
+        let class = match stored.kind() {
+            ReplyKind::Interim | ReplyKind::Complete => ReplyClass::Result,
+            ReplyKind::HandlerError => core::str::from_utf8(stored.member())
+                .ok()
+                .and_then(|member| Json::trusted(member).get("code")?.decode().ok())
+                .map_or(ReplyClass::HandlerError, |code| class_of(ErrorCode::new(code))),
+        };
+        stored.write(&self.inner.request.id, out);
+        Exchange { inner: self.inner, state: Complete { class } }
+    }
+}
+
+/// The codes that have an HTTP status of their own keep it (R-020…R-022).
+const fn class_of(code: ErrorCode) -> ReplyClass {
+    match code {
+        ErrorCode::HEADER_MISMATCH => ReplyClass::HeaderMismatch,
+        ErrorCode::MISSING_CAPABILITY => ReplyClass::MissingCapability,
+        ErrorCode::UNSUPPORTED_VERSION => ReplyClass::UnsupportedVersion,
+        _ => ReplyClass::HandlerError,
     }
 }
 

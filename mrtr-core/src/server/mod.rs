@@ -28,6 +28,8 @@ mod typed;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 pub use answer::Given;
+#[cfg(feature = "std")]
+pub(crate) use call::ToClaim;
 pub use call::{Call, Exchange, Open, Pending, Retrying};
 pub use complete::Complete;
 pub use input_required::{InputRequests, InputRequired, RequireError};
@@ -39,6 +41,7 @@ use crate::{
     audit::Observer,
     entropy::Entropy,
     http::Headers,
+    ledger,
     limits::Limits,
     seal::{Principal, Sealer},
     tape::TapePolicy,
@@ -62,6 +65,13 @@ pub struct Config {
     pub require_state: bool,
     /// Is told what is asked, answered and refused (no content). Default: nobody.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Uses each state once and keeps replies for retries whose reply was lost (B1…B7); implies
+    /// [`require_state`](Self::require_state). Default `None`.
+    ///
+    /// [`handler::Run`](crate::handler::Run) asks the ledger before it calls a handler; whoever drives it
+    /// carries out its store's commands. Exchanges that are answered without it are not covered, nor are first
+    /// requests, which bring no state.
+    pub ledger: Option<ledger::Policy>,
     /// Versions served, for `-32022` and discovery. Default: 2026-07-28 alone.
     pub versions: Vec<Version>,
 }
@@ -77,6 +87,7 @@ impl Config {
             tape: TapePolicy::default(),
             require_state: false,
             observer: None,
+            ledger: None,
             versions: alloc::vec![Version::LATEST],
         }
     }
@@ -147,6 +158,7 @@ impl Server {
         let rounds = limits.rounds.saturating_add(limits.state_only_rounds);
         config.sealer =
             config.sealer.max_token(limits.state_minted).max_rounds(rounds, limits.state_only_rounds);
+        config.require_state |= config.ledger.is_some();
         Self(Arc::new(config))
     }
 

@@ -19,7 +19,7 @@ use crate::drive::Committing;
 /// The body of a response.
 ///
 /// Dropping it before its end cancels the request, unless the handler's commit has begun: that is
-/// carried on without a reader (A12).
+/// carried on without a reader (A12, B6). A claim on the request's state is given back (B5).
 pub struct ReplyBody(Kind);
 
 enum Kind {
@@ -125,7 +125,8 @@ impl Drop for Producer {
         if let Some(future) = self.future.take()
             && self.committing.is_on()
         {
-            tracing::debug!("a connection was closed during a commit, which goes on");
+            tracing::debug!("a connection was closed during a commit, which goes on, or under a claim");
+            self.committing.leave();
             self.output.close();
             self.runtime.spawn(future);
         }

@@ -13,7 +13,11 @@ use super::{
     ReplyBody, exchange,
     principal::{Complaint, Principals},
 };
-use crate::{changes::Changes, clock::Clock};
+use crate::{
+    changes::Changes,
+    clock::Clock,
+    store::{self, AnyStore, Store},
+};
 
 /// Bounds on what peers can make the endpoint hold, and for how long.
 ///
@@ -57,6 +61,7 @@ pub(super) struct Shared {
     pub(super) changes: Changes,
     pub(super) bounds: Bounds,
     pub(super) clock: Clock,
+    pub(super) store: Option<AnyStore>,
     pub(super) requests: Arc<Semaphore>,
     pub(super) subscriptions: Arc<Semaphore>,
     /// Whether the server is going away: subscriptions are closed in order.
@@ -84,6 +89,7 @@ impl Endpoint {
             changes: Changes::new(),
             bounds: Bounds::default(),
             clock: Clock::system(),
+            store: None,
         }
     }
 
@@ -139,6 +145,7 @@ pub struct EndpointBuilder {
     changes: Changes,
     bounds: Bounds,
     clock: Clock,
+    store: Option<AnyStore>,
 }
 
 impl EndpointBuilder {
@@ -177,9 +184,17 @@ impl EndpointBuilder {
         Self { clock, ..self }
     }
 
+    /// Where the entries of the ledger are kept that the service's
+    /// [configuration](mrtr_core::server::Config::ledger) has. Without a store, every retry meets one that is
+    /// down.
+    pub fn ledger(self, store: impl Store) -> Self {
+        Self { store: Some(AnyStore::new(store)), ..self }
+    }
+
     /// The endpoint.
     #[must_use]
     pub fn build(self) -> Endpoint {
+        store::check(self.service.server().config(), self.store.as_ref());
         Endpoint {
             shared: Arc::new(Shared {
                 requests: Arc::new(Semaphore::new(self.bounds.requests.min(Semaphore::MAX_PERMITS))),
@@ -193,6 +208,7 @@ impl EndpointBuilder {
                 changes: self.changes,
                 bounds: self.bounds,
                 clock: self.clock,
+                store: self.store,
                 closing: watch::Sender::new(false),
                 busy: watch::Sender::new(()),
                 complaint: Complaint::default(),

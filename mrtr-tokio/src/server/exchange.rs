@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock,
-    drive::{self, Committing, Next},
+    drive::{Attempt, Committing, Next},
 };
 
 /// Answers a request.
@@ -119,13 +119,14 @@ async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) 
 }
 
 /// Drives an attempt to its end.
-async fn drive(mut run: Run<'_>, shared: &Shared, output: &mut Writer, committing: &Committing) {
+async fn drive(run: Run<'_>, shared: &Shared, output: &mut Writer, committing: &Committing) {
     let every = shared.bounds.keep_alive;
     let mut silence = pin!(sleep(every));
+    let mut attempt = Attempt::new(run, &shared.clock, shared.store.as_ref(), committing);
     loop {
         tokio::select! {
             biased;
-            next = drive::next(&mut run, &shared.clock, committing) => match next {
+            next = attempt.next() => match next {
                 Next::Notification(message) => output.notification(&message).await,
                 Next::Reply(class, message) => {
                     output.finish(class, &message).await;

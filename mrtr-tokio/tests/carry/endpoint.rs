@@ -17,13 +17,13 @@ use mrtr_tokio::server::{Anonymous, Bind, Endpoint, FromExtension, ReplyBody};
 use crate::support::{call, headers, service};
 
 /// A body in pieces, which may never end.
-struct Pieces {
+pub(crate) struct Pieces {
     pieces: Vec<Bytes>,
     endless: bool,
 }
 
 impl Pieces {
-    fn whole(text: &str) -> Self {
+    pub(crate) fn whole(text: &str) -> Self {
         Self { pieces: vec![Bytes::copy_from_slice(text.as_bytes())], endless: false }
     }
 }
@@ -44,7 +44,7 @@ impl Body for Pieces {
     }
 }
 
-fn post(body: &str, pieces: Pieces) -> Request<Pieces> {
+pub(crate) fn post(body: &str, pieces: Pieces) -> Request<Pieces> {
     let mut request = Request::post("/mcp").header("Host", "localhost");
     for (name, value) in headers(body) {
         request = request.header(name, value);
@@ -52,7 +52,7 @@ fn post(body: &str, pieces: Pieces) -> Request<Pieces> {
     request.body(pieces).unwrap()
 }
 
-async fn text(response: Response<ReplyBody>) -> String {
+pub(crate) async fn text(response: Response<ReplyBody>) -> String {
     let mut body = Box::pin(response.into_body());
     let mut bytes = Vec::new();
     while let Some(Ok(frame)) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {

@@ -8,5 +8,6 @@ mod command;
 mod endpoint;
 mod http;
 mod inspect;
+mod ledger;
 mod stdio;
 mod support;

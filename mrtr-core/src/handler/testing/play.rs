@@ -63,6 +63,11 @@ impl<S: Fn(Duration) -> F, F: Future<Output = ()>> Driver for Under<S> {
                 match run.poll_run(cx, now, out) {
                     Poll::Ready(RunEvent::Finished(outcome)) => return Poll::Ready(outcome),
                     Poll::Ready(RunEvent::Notification) => continue,
+                    // A script's server has no ledger; if it had, there would be no store.
+                    Poll::Ready(RunEvent::Store(_)) => {
+                        run.handle_store(now, crate::ledger::StoreEvent::Unavailable);
+                        continue;
+                    }
                     Poll::Pending => {}
                 }
                 let Some(at) = run.wake_at() else {
@@ -225,7 +230,7 @@ async fn run<D: Driver>(
     let diverged = diverged.map(|divergence| (divergence, inner.tape.left_with().map(asked).collect()));
     let once = match &outcome {
         Outcome::InputRequired(exchange) => exchange.journal().once_values(),
-        Outcome::Complete(exchange) => exchange.journal().once_values(),
+        Outcome::Complete(exchange) | Outcome::Replayed(exchange) => exchange.journal().once_values(),
     };
     let committed = !rehearsal && inner.committed;
     drop(inner);

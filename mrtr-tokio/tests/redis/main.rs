@@ -1,0 +1,18 @@
+//! The ledger in a real Redis: `tests/run redis` starts one and says where it is.
+//!
+//! One test at a time: some change the server's settings.
+
+// Tests may panic, helpers included.
+#![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
+
+mod replicas;
+mod store;
+
+/// The address of the Redis that the tests may do anything with.
+fn url() -> String {
+    std::env::var("MRTR_TEST_REDIS").expect("MRTR_TEST_REDIS: the address of a Redis for the tests")
+}
+
+async fn plain() -> redis::aio::MultiplexedConnection {
+    redis::Client::open(url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
