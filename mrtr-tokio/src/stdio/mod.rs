@@ -3,6 +3,8 @@
 //! Standard output belongs to the protocol alone; logs go to standard error. Requests run side by side;
 //! their replies leave as they come, through one writer.
 
+mod session;
+
 use std::{
     collections::BTreeMap,
     future::Future,
@@ -18,6 +20,7 @@ use mrtr_core::{
     framing::{LineDecoder, write_line},
     handler::{Reception, Run, Service},
     jsonrpc::{Message, RequestId, admit, write_error},
+    legacy,
     server::RoundEnv,
 };
 use tokio::{
@@ -33,6 +36,7 @@ use crate::{
     drive::{self, Committing, Next},
     server::Identity,
 };
+use session::Legacy;
 
 /// How [`serve`] serves.
 #[derive(Clone, Debug)]
@@ -46,11 +50,20 @@ pub struct Options {
     pub grace: Duration,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Whether clients of the legacy eras are served as well, in one session: each message says which era it
+    /// belongs to (R-052, G-44). Default: no.
+    pub legacy: Option<legacy::Config>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { changes: Changes::new(), requests: 256, grace: Duration::from_secs(5), clock: Clock::system() }
+        Self {
+            changes: Changes::new(),
+            requests: 256,
+            grace: Duration::from_secs(5),
+            clock: Clock::system(),
+            legacy: None,
+        }
     }
 }
 
@@ -74,6 +87,10 @@ pub async fn serve(
     let mut writer = tokio::spawn(write(output, queue));
     let (closing, _) = watch::channel(false);
     let limit = service.server().config().limits.message_bytes;
+    let legacy = match options.legacy {
+        Some(config) => Some(Legacy::new(service.clone(), config, &identity)?),
+        None => None,
+    };
     let shared = Arc::new(Shared {
         service,
         identity,
@@ -81,8 +98,13 @@ pub async fn serve(
         clock: options.clock,
         lines,
         running: Mutex::new(BTreeMap::new()),
+        legacy,
     });
     let mut tasks = JoinSet::new();
+    if shared.legacy.is_some() {
+        let (shared, closing) = (Arc::clone(&shared), closing.subscribe());
+        tasks.spawn(async move { session::drive(&shared, closing).await });
+    }
     let mut decoder = LineDecoder::new(limit);
     let mut buffer = vec![0; READ];
     let mut input = pin!(input);
@@ -163,6 +185,7 @@ struct Shared {
     lines: mpsc::Sender<Vec<u8>>,
     /// What runs, by its id, with what cancels it.
     running: Mutex<BTreeMap<RequestId, oneshot::Sender<()>>>,
+    legacy: Option<Legacy>,
 }
 
 impl Shared {
@@ -175,6 +198,11 @@ impl Shared {
         closing: &watch::Sender<bool>,
         limit: usize,
     ) {
+        if let Some(legacy) = &self.legacy
+            && let Some(reply) = legacy.take(&line, self.clock.now())
+        {
+            return self.send(&reply).await;
+        }
         let id = match admit(&line, &self.service.server().config().limits) {
             Ok(Message::Request(request)) => request.id,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => return self.at_once(&line).await,

@@ -7,5 +7,6 @@ mod client;
 mod command;
 mod endpoint;
 mod http;
+mod legacy;
 mod stdio;
 mod support;
