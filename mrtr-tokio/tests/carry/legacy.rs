@@ -1,12 +1,14 @@
 //! Clients of 2025-11-25 and 2025-06-18, over loopback and over a pipe, beside those of 2026-07-28.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mrtr_core::{Limits, catalog::Change};
 use mrtr_tokio::{
     server::{Anonymous, Bounds, Endpoint, LegacyConfig, Options},
     stdio,
 };
+
+use tokio::task::JoinSet;
 
 use crate::{
     stdio::start,
@@ -117,6 +119,35 @@ async fn a_session_from_initialize_to_404_r_229_r_240() {
     assert_eq!(client.post(NAME).await.status, 404);
     assert_eq!(client.send("GET", "", "").await.response().await.status, 404);
     assert_eq!(client.send("DELETE", "", "").await.response().await.status, 404);
+}
+
+/// Each call's questions come on its own stream, and each answer goes to its own call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_side_by_side_in_one_session_r_231() {
+    let (client, _seen, _) = Client::begin("2025-11-25", LegacyConfig::default(), Bounds::default()).await;
+    let client = Arc::new(client);
+    let mut calls = JoinSet::new();
+    for id in 10..26 {
+        let client = Arc::clone(&client);
+        calls.spawn(async move {
+            let call = CALL.replace("\"id\":1", &format!("\"id\":{id}"));
+            let mut stream = client.send("POST", "", &call).await;
+            for content in [format!("{{\"name\":\"N{id}\"}}"), "{}".into()] {
+                let asked: serde_json::Value = serde_json::from_str(&event(&mut stream).await.data).unwrap();
+                let ask = &asked["id"];
+                let answer = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{ask},\"result\":{{\"action\":\"accept\",\"content\":{content}}}}}"
+                );
+                assert_eq!(client.post(&answer).await.status, 202);
+            }
+            let last: serde_json::Value = serde_json::from_str(&event(&mut stream).await.data).unwrap();
+            assert_eq!(last["id"], id);
+            assert_eq!(last["result"]["content"][0]["text"], format!("Hello, N{id}!"));
+        });
+    }
+    while let Some(done) = calls.join_next().await {
+        done.unwrap();
+    }
 }
 
 #[tokio::test]
