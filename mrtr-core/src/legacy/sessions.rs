@@ -1,6 +1,7 @@
 //! The sessions of an HTTP endpoint.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use core::cmp::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use sha2::{Digest, Sha256};
@@ -40,8 +41,31 @@ impl core::fmt::Debug for SessionId {
 }
 
 /// A session that several tasks share: the one that drives it and those that bring messages.
+///
+/// Two handles are equal if they are of the same session; their order is the same as long as one of them is held, and
+/// says nothing else. So an adapter can keep what it knows of a session in a map.
 #[derive(Clone, Debug)]
 pub struct SessionHandle(Arc<Mutex<Session>>);
+
+impl PartialEq for SessionHandle {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SessionHandle {}
+
+impl PartialOrd for SessionHandle {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SessionHandle {
+    fn cmp(&self, other: &Self) -> Ordering {
+        Arc::as_ptr(&self.0).cmp(&Arc::as_ptr(&other.0))
+    }
+}
 
 impl SessionHandle {
     /// The session. Handlers run under this lock when the session is polled: hold it for one call at a time.

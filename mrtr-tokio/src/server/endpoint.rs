@@ -6,12 +6,14 @@ use http::{Request, Response};
 use mrtr_core::{
     handler::Service,
     http::{Bind, Gate},
+    legacy,
 };
 use tokio::sync::{Semaphore, watch};
 
 use super::{
     ReplyBody, exchange,
     principal::{Complaint, Principals},
+    sessions::Hub,
 };
 use crate::{
     changes::Changes,
@@ -29,6 +31,10 @@ pub struct Bounds {
     pub requests: usize,
     /// Subscriptions at once, not counted among the requests. Default 1,024.
     pub subscriptions: usize,
+    /// Streams of legacy sessions at once, not counted among the requests: calls that run, with or without a
+    /// connection, and streams opened by GET. A call may wait for a person for hours, and the answer, which is a
+    /// request, has to find room. Default 1,024.
+    pub streams: usize,
     /// How long a body may take to arrive. Default 30 s.
     pub body_timeout: Duration,
     /// How long a reply may be silent before a comment is sent, so that nobody takes the connection for dead.
@@ -41,6 +47,7 @@ impl Default for Bounds {
         Self {
             requests: 1_024,
             subscriptions: 1_024,
+            streams: 1_024,
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }
@@ -69,6 +76,8 @@ pub(super) struct Shared {
     /// One receiver for every request in hand.
     pub(super) busy: watch::Sender<()>,
     pub(super) complaint: Complaint,
+    /// Sessions of the legacy eras, if they are served.
+    pub(super) legacy: Option<Hub>,
 }
 
 impl Endpoint {
@@ -90,11 +99,13 @@ impl Endpoint {
             bounds: Bounds::default(),
             clock: Clock::system(),
             store: None,
+            legacy: None,
         }
     }
 
     /// Answers one request. The future must be polled within a tokio runtime; dropping it, or the body of the
-    /// response, cancels the request.
+    /// response, cancels the request, unless it belongs to a legacy session: there a lost connection
+    /// cancels nothing.
     pub async fn call<B>(&self, request: Request<B>) -> Response<ReplyBody>
     where
         B: http_body::Body,
@@ -146,6 +157,7 @@ pub struct EndpointBuilder {
     bounds: Bounds,
     clock: Clock,
     store: Option<AnyStore>,
+    legacy: Option<legacy::Config>,
 }
 
 impl EndpointBuilder {
@@ -174,6 +186,13 @@ impl EndpointBuilder {
         Self { changes, ..self }
     }
 
+    /// Also serves clients of the legacy eras, in sessions, at the same address: each message says which era it
+    /// belongs to (R-052, G-44). Without this they are told which revision is served. [`Bounds::streams`] and the
+    /// bounds of `config` hold for all sessions together.
+    pub fn legacy(self, config: legacy::Config) -> Self {
+        Self { legacy: Some(config), ..self }
+    }
+
     /// Other bounds.
     pub fn bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
@@ -195,6 +214,7 @@ impl EndpointBuilder {
     #[must_use]
     pub fn build(self) -> Endpoint {
         store::check(self.service.server().config(), self.store.as_ref());
+        let legacy = self.legacy.map(|config| Hub::new(self.service.clone(), config, self.bounds.streams));
         Endpoint {
             shared: Arc::new(Shared {
                 requests: Arc::new(Semaphore::new(self.bounds.requests.min(Semaphore::MAX_PERMITS))),
@@ -203,7 +223,7 @@ impl EndpointBuilder {
                 )),
                 service: self.service,
                 principals: self.principals,
-                gate: self.gate,
+                gate: if legacy.is_some() { self.gate.serve_sessions() } else { self.gate },
                 bind: self.bind,
                 changes: self.changes,
                 bounds: self.bounds,
@@ -212,6 +232,7 @@ impl EndpointBuilder {
                 closing: watch::Sender::new(false),
                 busy: watch::Sender::new(()),
                 complaint: Complaint::default(),
+                legacy,
             }),
         }
     }

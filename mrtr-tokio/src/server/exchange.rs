@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use http::{Request, Response, StatusCode, request::Parts};
+use http::{Method, Request, Response, StatusCode, request::Parts};
 use mrtr_core::{
     catalog::Listen,
     handler::{Reception, Run},
@@ -20,6 +20,7 @@ use super::{
     endpoint::Shared,
     principal::Identity,
     rules::{self, BodyFault, Extra, Head, Ruled},
+    sessions::{Posting, Visit},
 };
 use crate::{
     clock,
@@ -48,6 +49,13 @@ where
             return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text);
         }
     };
+    if let Some(hub) = &shared.legacy
+        && parts.method != Method::POST
+    {
+        return hub
+            .without_body(&shared, &Visit { parts: &parts, identity: &identity, accepts }, extra)
+            .await;
+    }
     let limit = shared.service.server().config().limits.message_bytes;
     let bytes = match rules::read(body, limit, shared.bounds.body_timeout).await {
         Ok(bytes) => bytes,
@@ -57,6 +65,14 @@ where
         }
         Err(BodyFault::Broken) => return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n"),
     };
+    let mut extra = extra;
+    if let Some(hub) = &shared.legacy {
+        let visit = Visit { parts: &parts, identity: &identity, accepts };
+        match hub.post(&shared, &visit, &bytes, extra).await {
+            Posting::Answered(response) => return response,
+            Posting::Modern(given) => extra = given,
+        }
+    }
     respond(Taken { shared, parts, identity, accepts, bytes, permit }, extra).await
 }
 
@@ -70,17 +86,27 @@ struct Taken {
     permit: OwnedSemaphorePermit,
 }
 
-/// Runs the request up to the first bytes of its reply; an event stream goes on as the response's body.
 async fn respond(taken: Taken, extra: Extra) -> Response<ReplyBody> {
     let (sender, receiver) = mpsc::channel(1);
     let committing = Arc::new(Committing::default());
     let output = Writer { reply: Reply::new(taken.accepts), output: sender };
     let produce = produce(taken, output, Arc::clone(&committing));
-    let mut producer = Producer::new(produce, receiver, committing);
+    // Nothing at all only if there was no entropy.
+    let nothing = StatusCode::INTERNAL_SERVER_ERROR;
+    begin(Producer::new(produce, receiver, committing), extra, nothing, "the server failed\n").await
+}
+
+/// Runs a producer up to the first bytes of its reply; an event stream goes on as the response's body. A producer
+/// that gives nothing is answered for with `nothing`.
+pub(super) async fn begin(
+    mut producer: Producer,
+    extra: Extra,
+    nothing: StatusCode,
+    text: &'static str,
+) -> Response<ReplyBody> {
     let first = std::future::poll_fn(|cx| producer.poll_next(cx)).await;
     let Some(Output { head: Some(head), bytes, last }) = first else {
-        // Only if there was no entropy.
-        return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, "the server failed\n");
+        return rules::bare(nothing, extra, text);
     };
     let body = match head.content {
         Content::EventStream if !last => ReplyBody::stream(bytes, producer),
@@ -190,7 +216,7 @@ pub(super) async fn raised(flag: &mut watch::Receiver<bool>) {
     let _ = flag.wait_for(|up| *up).await;
 }
 
-fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
+pub(super) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
     // A duration that no clock can reach means never.
     let now = Instant::now();
     let at = now.checked_add(after).unwrap_or_else(|| now + NEVER);

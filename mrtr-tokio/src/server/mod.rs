@@ -15,6 +15,8 @@
 //! | `rules` | between hyper's types and the core's rules of HTTP |
 //! | `exchange` | one request, from its head to the last byte of its reply |
 //! | `body` | the reply's body; what becomes of an attempt when the peer leaves |
+//! | `sessions` | clients of the legacy eras: their POST, GET and DELETE |
+//! | `stream` | one stream of a session: what drives it, and what writes it |
 //! | `principal` | who sends a request |
 //! | `listen` | [`serve`]: connections, slow peers, graceful shutdown |
 //! | `patience` | a connection that gives up on peers that take nothing |
@@ -26,11 +28,16 @@ mod listen;
 mod patience;
 mod principal;
 mod rules;
+mod sessions;
+mod stream;
 #[cfg(feature = "tower")]
 mod tower;
 
 pub use body::ReplyBody;
 pub use endpoint::{Bounds, Endpoint, EndpointBuilder};
 pub use listen::{Options, serve};
-pub use mrtr_core::http::{Bind, Gate, NotAName};
+pub use mrtr_core::{
+    http::{Bind, Gate, NotAName},
+    legacy::Config as LegacyConfig,
+};
 pub use principal::{Anonymous, FromExtension, Identity, Misconfigured, Principals};

@@ -36,7 +36,7 @@ pub(super) enum Ruled {
 pub(super) struct Extra(Vec<(HeaderName, HeaderValue)>);
 
 impl Extra {
-    fn put(&mut self, name: &str, value: &str) {
+    pub(super) fn put(&mut self, name: &str, value: &str) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             self.0.push((name, value));
         }
@@ -104,7 +104,7 @@ fn respond(status: StatusCode, extra: Extra, body: ReplyBody) -> Response<ReplyB
     response
 }
 
-fn status(code: u16) -> StatusCode {
+pub(super) fn status(code: u16) -> StatusCode {
     StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 

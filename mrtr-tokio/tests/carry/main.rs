@@ -9,5 +9,6 @@ mod endpoint;
 mod http;
 mod inspect;
 mod ledger;
+mod legacy;
 mod stdio;
 mod support;

@@ -13,14 +13,14 @@ use tokio::{
 
 use crate::support::{Seen, call, call_with_progress, request, service};
 
-struct Peer {
+pub(crate) struct Peer {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    served: JoinHandle<std::io::Result<()>>,
+    pub(crate) served: JoinHandle<std::io::Result<()>>,
     stop: Option<oneshot::Sender<()>>,
 }
 
-fn start(limits: Limits, options: Options) -> (Peer, Seen) {
+pub(crate) fn start(limits: Limits, options: Options) -> (Peer, Seen) {
     let (service, seen) = service(limits);
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
@@ -33,17 +33,17 @@ fn start(limits: Limits, options: Options) -> (Peer, Seen) {
 }
 
 impl Peer {
-    async fn send(&mut self, line: &str) {
+    pub(crate) async fn send(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).await.unwrap();
         input.write_all(b"\n").await.unwrap();
     }
 
-    async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         self.output.next_line().await.unwrap().unwrap()
     }
 
-    async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         self.input.take().unwrap().shutdown().await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-"""The Python SDK as a client: `client.py http URL | stdio CMD...`.
+"""The Python SDK as a client: `client.py [--legacy] http URL | stdio CMD...`; `--legacy` keeps it to the eras with sessions.
 
 Calls `plan`, answers what it knows, and exits with 0 only on the right text after exactly two questions.
 """
@@ -29,14 +29,17 @@ async def answer(_context, params) -> ElicitResult:
 
 
 async def main() -> int:
-    match sys.argv[1:]:
+    arguments, mode = sys.argv[1:], "auto"
+    if arguments[:1] == ["--legacy"]:
+        arguments, mode = arguments[1:], "legacy"
+    match arguments:
         case ["http", url]:
             target = url
-        case ["stdio", command, *arguments]:
-            target = stdio_client(StdioServerParameters(command=command, args=arguments))
+        case ["stdio", command, *rest]:
+            target = stdio_client(StdioServerParameters(command=command, args=rest))
         case _:
-            sys.exit("usage: client.py http URL | stdio CMD...")
-    async with Client(target, elicitation_callback=answer) as client:
+            sys.exit("usage: client.py [--legacy] http URL | stdio CMD...")
+    async with Client(target, mode=mode, elicitation_callback=answer) as client:
         result = await client.call_tool("plan", {"city": "Lisbon"})
         text = result.content[0].text if result.content else None
         print(json.dumps({"text": text, "questions": asked, "version": client.protocol_version}))

@@ -154,6 +154,9 @@ pub(crate) struct Serve {
     /// Pages of this origin may call: `https://app.example.com`.
     #[arg(long = "allow-origin", value_name = "ORIGIN", conflicts_with = "stdio")]
     pub(crate) origins: Vec<String>,
+    /// Serves 2026-07-28 alone. Otherwise clients of 2025-11-25, 2025-06-18 and 2025-03-26 are served as well.
+    #[arg(long)]
+    pub(crate) modern_only: bool,
 }
 
 #[derive(Group)]

@@ -6,7 +6,7 @@ use mrtr_core::{handler::Service, seal::Sealer};
 use mrtr_tokio::{
     example_tools,
     keys::{KeySource, Keys},
-    server::{self, Anonymous, Bind, Endpoint, Identity},
+    server::{self, Anonymous, Bind, Endpoint, Identity, LegacyConfig},
     stdio,
 };
 use tokio::net::TcpListener;
@@ -38,7 +38,8 @@ pub(crate) async fn run(serve: Serve) -> Result<(), Failure> {
         Some(address) => http(service, address, &serve).await,
         None => {
             let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-            let options = stdio::Options::default();
+            let mut options = stdio::Options::default();
+            options.legacy = (!serve.modern_only).then(LegacyConfig::default);
             let served =
                 stdio::serve(service, Identity::Anonymous, input, output, options, asked_to_stop()).await;
             served.map_err(Failure::new)
@@ -52,7 +53,9 @@ async fn http(service: Service, address: SocketAddr, serve: &Serve) -> Result<()
     let address = listener.local_addr().map_err(Failure::new)?;
     let loopback = address.ip().is_loopback();
     let bind = if loopback { Bind::Loopback } else { Bind::Network };
-    let endpoint = Endpoint::builder(service, Anonymous::new())
+    let builder = Endpoint::builder(service, Anonymous::new());
+    let builder = if serve.modern_only { builder } else { builder.legacy(LegacyConfig::default()) };
+    let endpoint = builder
         .bind(bind, |mut gate| {
             for host in &serve.hosts {
                 gate = gate.allow_host(host)?;

@@ -4,6 +4,8 @@
 
 #![allow(clippy::std_instead_of_core)]
 
+mod in_session;
+
 use std::{net::SocketAddr, time::Duration};
 
 use mrtr_core::{
@@ -18,7 +20,7 @@ use mrtr_core::{
 use mrtr_tokio::{
     changes::Changes,
     keys::KeySource,
-    server::{self, Anonymous, Endpoint},
+    server::{self, Anonymous, Endpoint, LegacyConfig},
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -39,11 +41,12 @@ async fn main() -> Result<(), Failure> {
     let service = Service::new(Server::new(config))
         .announce_changes()
         .hints(CacheHints::new(Duration::from_secs(60), true));
-    let service = prompts(resources(asking_tools(plain_tools(service, &changes)?)?)?)?;
+    let service = in_session::add(prompts(resources(asking_tools(plain_tools(service, &changes)?)?)?)?)?;
 
     let listener = tokio::net::TcpListener::bind(address).await?;
     announce(listener.local_addr()?);
-    let endpoint = Endpoint::builder(service, Anonymous::new()).changes(changes).build();
+    let endpoint =
+        Endpoint::builder(service, Anonymous::new()).changes(changes).legacy(LegacyConfig::default()).build();
     server::serve(listener, endpoint, server::Options::default(), std::future::pending()).await?;
     Ok(())
 }

@@ -3,6 +3,8 @@
 //! Standard output belongs to the protocol alone; logs go to standard error. Requests run side by side;
 //! their replies leave as they come, through one writer.
 
+mod session;
+
 use std::{
     collections::BTreeMap,
     future::Future,
@@ -18,6 +20,7 @@ use mrtr_core::{
     framing::{LineDecoder, write_line},
     handler::{Reception, Run, Service},
     jsonrpc::{Message, RequestId, admit, write_error},
+    legacy,
     server::RoundEnv,
 };
 use tokio::{
@@ -34,6 +37,7 @@ use crate::{
     server::Identity,
     store::{self, AnyStore, Store},
 };
+use session::Legacy;
 
 /// How [`serve`] serves.
 #[derive(Clone, Debug)]
@@ -48,6 +52,9 @@ pub struct Options {
     /// Where the time comes from.
     pub clock: Clock,
     store: Option<AnyStore>,
+    /// Whether clients of the legacy eras are served as well, in one session: each message says which era it
+    /// belongs to (R-052, G-44). Default: no.
+    pub legacy: Option<legacy::Config>,
 }
 
 impl Default for Options {
@@ -58,6 +65,7 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             clock: Clock::system(),
             store: None,
+            legacy: None,
         }
     }
 }
@@ -93,6 +101,10 @@ pub async fn serve(
     let (closing, _) = watch::channel(false);
     let limit = service.server().config().limits.message_bytes;
     store::check(service.server().config(), options.store.as_ref());
+    let legacy = match options.legacy {
+        Some(config) => Some(Legacy::new(service.clone(), config, &identity)?),
+        None => None,
+    };
     let shared = Arc::new(Shared {
         service,
         identity,
@@ -101,8 +113,13 @@ pub async fn serve(
         store: options.store,
         lines,
         running: Mutex::new(BTreeMap::new()),
+        legacy,
     });
     let mut tasks = JoinSet::new();
+    if shared.legacy.is_some() {
+        let (shared, closing) = (Arc::clone(&shared), closing.subscribe());
+        tasks.spawn(async move { session::drive(&shared, closing).await });
+    }
     let mut decoder = LineDecoder::new(limit);
     let mut buffer = vec![0; READ];
     let mut input = pin!(input);
@@ -184,6 +201,7 @@ struct Shared {
     lines: mpsc::Sender<Vec<u8>>,
     /// What runs, by its id, with what cancels it.
     running: Mutex<BTreeMap<RequestId, oneshot::Sender<()>>>,
+    legacy: Option<Legacy>,
 }
 
 impl Shared {
@@ -196,6 +214,11 @@ impl Shared {
         closing: &watch::Sender<bool>,
         limit: usize,
     ) {
+        if let Some(legacy) = &self.legacy
+            && let Some(reply) = legacy.take(&line, self.clock.now())
+        {
+            return self.send(&reply).await;
+        }
         let id = match admit(&line, &self.service.server().config().limits) {
             Ok(Message::Request(request)) => request.id,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => return self.at_once(&line).await,
