@@ -10,7 +10,7 @@ use mrtr_core::{
     },
     http::ParamHeaders,
     jsonrpc::{Json, Refusal},
-    wire::key::SERVER_INFO,
+    wire::{AskingMethod, key::SERVER_INFO},
 };
 use tokio::time::timeout;
 
@@ -146,8 +146,8 @@ impl Client {
         arguments: &str,
         answerer: &mut impl Answerer,
     ) -> Result<Reply, CallError> {
-        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", quoted(name));
-        let call = Call::new("tools/call", &params);
+        let params = AskingMethod::ToolsCall.params(name, Some(arguments));
+        let call = Call::new(AskingMethod::ToolsCall.name(), &params);
         let known = self.inner.annotations().get(name).cloned();
         let Some(annotations) = known else {
             let first = self.inner.call(call.clone(), ParamHeaders::NONE, answerer).await;
@@ -177,8 +177,8 @@ impl Client {
         arguments: &str,
         answerer: &mut impl Answerer,
     ) -> Result<Reply, CallError> {
-        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", quoted(name));
-        self.call(Call::new("prompts/get", &params), answerer).await
+        let params = AskingMethod::PromptsGet.params(name, Some(arguments));
+        self.call(Call::new(AskingMethod::PromptsGet.name(), &params), answerer).await
     }
 
     /// Reads a resource.
@@ -187,8 +187,8 @@ impl Client {
     ///
     /// If there is no result.
     pub async fn read_resource(&self, uri: &str, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
-        let params = format!("{{\"uri\":{}}}", quoted(uri));
-        self.call(Call::new("resources/read", &params), answerer).await
+        let params = AskingMethod::ResourcesRead.params(uri, None);
+        self.call(Call::new(AskingMethod::ResourcesRead.name(), &params), answerer).await
     }
 }
 

@@ -241,7 +241,7 @@ impl Shared {
         }
         let (shared, closing) = (Arc::clone(self), closing.subscribe());
         tasks.spawn(async move {
-            shared.request(&line, cancelled, closing).await;
+            shared.request(&id, &line, cancelled, closing).await;
             shared.running().remove(&id);
         });
     }
@@ -280,12 +280,20 @@ impl Shared {
         }
     }
 
-    async fn request(&self, line: &[u8], cancelled: oneshot::Receiver<()>, closing: watch::Receiver<bool>) {
+    async fn request(
+        &self,
+        id: &RequestId,
+        line: &[u8],
+        cancelled: oneshot::Receiver<()>,
+        closing: watch::Receiver<bool>,
+    ) {
         match self.receive(line) {
             Some(Reception::Run(run)) => self.drive(run, cancelled).await,
             Some(Reception::Listen(listen)) => self.subscribe(&listen, cancelled, closing).await,
             Some(Reception::Reply { bytes, .. }) => self.send(&bytes).await,
-            Some(_) | None => {}
+            Some(_) => {}
+            // A request is answered whatever is wrong on this side.
+            None => self.send_error(Some(id), &RpcError::internal("Internal error")).await,
         }
     }
 

@@ -125,7 +125,7 @@ impl Put {
         };
         self.say(server, "asks:");
         if schema.fields().is_empty() {
-            return Ok(match choose("Your answer", &["Yes", "No", "Neither: leave it open"])? {
+            return Ok(match consent("Your answer", &["Yes", "No", "Neither: leave it open"])? {
                 Choose::Go => Answer::Accept(String::from("{}")),
                 Choose::Decline => Answer::Decline,
                 Choose::Dismiss => Answer::Cancel,
@@ -185,7 +185,7 @@ impl Put {
         } else {
             &["I have opened it", "No", "Not now"]
         };
-        Ok(match choose("Your answer", options)? {
+        Ok(match consent("Your answer", options)? {
             Choose::Go => Answer::AcceptUrl,
             Choose::Decline => Answer::Decline,
             Choose::Dismiss => Answer::Cancel,
@@ -232,9 +232,19 @@ fn roots(server: &str) -> Result<Answer, Broken> {
 
 /// The first of the options is going on, the second declining, the third dismissing.
 fn choose(prompt: &str, options: &[&'static str]) -> Result<Choose, Broken> {
+    choose_from(prompt, options, 0)
+}
+
+/// The same where going on is consent: a key pressed too often must not give it, so "no" is under the cursor.
+fn consent(prompt: &str, options: &[&'static str]) -> Result<Choose, Broken> {
+    choose_from(prompt, options, 1)
+}
+
+fn choose_from(prompt: &str, options: &[&'static str], cursor: usize) -> Result<Choose, Broken> {
     let all = [Choose::Go, Choose::Decline, Choose::Dismiss];
     let offers = all.into_iter().zip(options).map(|(choose, text)| Offer(choose, text)).collect();
-    Ok(Select::new(prompt, offers).without_filtering().without_help_message().prompt()?.0)
+    let select = Select::new(prompt, offers).without_filtering().without_help_message();
+    Ok(select.with_starting_cursor(cursor).prompt()?.0)
 }
 
 /// Field by field; the content as JSON text.
