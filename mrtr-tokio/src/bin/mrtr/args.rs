@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use mrtr_core::wire::AskingMethod;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Multi round-trip requests for the Model Context Protocol: servers that ask in mid-request.
@@ -112,7 +113,7 @@ pub(crate) struct Inspect {
     #[arg(long, requires = "key_files", conflicts_with = "principal")]
     pub(crate) anonymous: bool,
     /// The method of the request that would carry it, to compare.
-    #[arg(long, value_name = "METHOD", requires = "target", default_value = "tools/call")]
+    #[arg(long, value_name = "METHOD", requires = "target", default_value = AskingMethod::ToolsCall.name())]
     pub(crate) method: String,
     /// The tool, prompt or uri of that request.
     #[arg(long, value_name = "NAME", requires = "key_files")]
