@@ -110,7 +110,7 @@ mod resend;
 mod response;
 mod retrying;
 mod saved;
-mod text;
+pub(crate) mod text;
 
 use alloc::{boxed::Box, string::String, sync::Arc};
 
