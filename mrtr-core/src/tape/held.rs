@@ -59,10 +59,10 @@ impl Tape {
         self.answers = Answers::LastRound(answers);
         let mut released = self.release();
         for (key, resolution) in others {
-            if let Some((ticket, slot)) = self.slots.iter_mut().find(|(_, slot)| is_open_as(slot, &key)) {
+            if let Some((ticket, slot)) = self.slots.open_mut().find(|(_, slot)| is_open_as(slot, &key)) {
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
-                released.push(Ticket(*ticket));
+                released.push(ticket);
             }
         }
         released.sort_unstable();
@@ -71,7 +71,7 @@ impl Tape {
 
     /// Whether the handler still wants the answer to the ask of this key.
     pub(crate) fn wants(&self, key: &str) -> bool {
-        self.slots.values().any(|slot| is_open_as(slot, key))
+        self.slots.open().any(|slot| is_open_as(slot, key))
     }
 
     /// Takes back the round that was just made, before it is held, because these asks of it cannot be said in the

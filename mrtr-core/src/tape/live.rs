@@ -66,7 +66,7 @@ impl Tape {
     fn gate(&mut self) -> Gate {
         let capabilities = self.capabilities;
         let refused = |need: Option<Requirement>| need.is_some_and(|need| !capabilities.allow(need));
-        let open = || self.slots.values().filter(|slot| slot.is_open());
+        let open = || self.slots.open();
         let required = || open().filter(|slot| !slot.optional).filter_map(super::slot::Slot::requirement);
         if required().any(|need| !capabilities.allow(need)) {
             return Gate::Missing(capabilities.missing(required()));
@@ -92,7 +92,7 @@ impl Tape {
         let Answers::Early(answers) = &self.answers else { return Ok(false) };
         let mut asks = Vec::new();
         let mut used = false;
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let Some(mut asked) = slot.asked.clone() else { continue };
             let answer = answers.iter().find(|(key, _)| **key == *asked.key).filter(|_| !slot.solicited);
             if let Some((_, text)) = answer {
@@ -139,7 +139,7 @@ impl Tape {
             return Err(Fault::Limit { what, field, limit });
         }
         let mut outgoing = Vec::with_capacity(asks.len());
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
             let (key, request, invalid) = (asked.key.clone(), request.clone(), self.last_reason(asked));
             outgoing.push(OutgoingAsk { key, request, invalid });
@@ -153,7 +153,7 @@ impl Tape {
     /// A form outside the language of forms could only be refused by the client (R-123, G-16). One that was built
     /// here never is.
     fn check_forms(&self) -> Result<(), Fault> {
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
             check_form(&asked.key, request)?;
         }
@@ -177,7 +177,7 @@ impl Tape {
         // What an earlier segment left open is withdrawn by finishing (A9 c).
         self.slots.retain(|slot| !slot.is_open() || (slot.segment == segment && slot.polled));
         loop {
-            if !self.slots.values().any(super::slot::Slot::blocks) {
+            if !self.slots.open().any(super::slot::Slot::blocks) {
                 return Finish::Return;
             }
             match self.gate() {
