@@ -10,6 +10,7 @@
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
+//! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
@@ -44,6 +45,7 @@
 // That lint keeps mrtr-core without std; this crate is nothing without it.
 #![allow(clippy::std_instead_of_core)]
 
+pub mod audit;
 pub mod clock;
 pub mod keys;
 

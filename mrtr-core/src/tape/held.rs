@@ -4,8 +4,9 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use super::{Answers, Fault, Resolution, Tape, Ticket, slot::Slot};
+use super::{Answers, Fault, Resolution, Tape, Ticket, notes, slot::Slot};
 use crate::{
+    audit::Said,
     error::ErrorCode,
     journal::{SILENT_ROUNDS, Verdict},
     wire::Requirement,
@@ -60,6 +61,17 @@ impl Tape {
         let mut released = self.release();
         for (key, resolution) in others {
             if let Some((ticket, slot)) = self.slots.open_mut().find(|(_, slot)| is_open_as(slot, &key)) {
+                let said = match &resolution {
+                    Resolution::Refused { .. } => Some(Said::Refused),
+                    Resolution::Invalid(_) => Some(Said::Invalid),
+                    Resolution::Answer(_)
+                    | Resolution::Passed
+                    | Resolution::Unavailable
+                    | Resolution::Ended => None,
+                };
+                if let (Some(notes), Some(said), Some(asked)) = (&mut self.notes, said, &slot.asked) {
+                    notes::note_as(notes, &self.journal, asked, said);
+                }
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
                 released.push(ticket);
@@ -89,12 +101,16 @@ impl Tape {
         if !required.is_empty() {
             return Unsayable::Required(required);
         }
-        if let Some(round) = self.journal.rounds.last_mut() {
+        if let Some(mut round) = self.journal.rounds.pop() {
             round.silent = true;
             round.checkpoint = false;
             for asked in round.asks.iter_mut().filter(|asked| is_one(&asked.key)) {
                 asked.verdict = Verdict::Unavailable;
+                if let Some(notes) = &mut self.notes {
+                    notes::note(notes, &self.journal, asked);
+                }
             }
+            self.journal.rounds.push(round);
         }
         if self.journal.rounds.iter().filter(|round| round.silent).count() > SILENT_ROUNDS {
             return Unsayable::Fault(Fault::Endless);

@@ -3,6 +3,7 @@
 // Tests may panic, helpers included.
 #![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod audit;
 mod client;
 mod command;
 mod endpoint;
