@@ -76,11 +76,14 @@ impl Tape {
         let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };
         let mut released = Vec::new();
         for (ticket, slot) in self.slots.open_mut() {
+            let mut looks = slot.errand == Errand::Due;
             let resolution = match &slot.asked {
                 // A round that was never sent passes no checkpoint (A10).
                 None => (round.checkpoint && !round.silent).then_some(Resolution::Passed),
                 Some(asked) => {
                     let recorded = round.asks.iter().find(|found| found.same_question(asked));
+                    // Whoever looked then was woken then: what is polled first must not depend on whether it is replayed.
+                    looks |= recorded.is_some_and(|recorded| recorded.verdict == Verdict::NotYet);
                     recorded.and_then(|recorded| match &recorded.verdict {
                         verdict if verdict.stays_open() => None,
                         Verdict::Answer(text) => Some(Resolution::Answer(text.clone())),
@@ -94,7 +97,7 @@ impl Tape {
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
                 released.push(ticket);
-            } else if slot.errand == Errand::Due {
+            } else if looks {
                 released.push(ticket);
             }
         }
