@@ -5,12 +5,7 @@
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use super::{Answers, Fault, Resolution, Tape, Ticket, notes, slot::Slot};
-use crate::{
-    audit::Said,
-    error::ErrorCode,
-    journal::{SILENT_ROUNDS, Verdict},
-    wire::Requirement,
-};
+use crate::{audit::Said, error::ErrorCode, journal::Verdict, wire::Requirement};
 
 /// What became of one ask of a held round.
 pub(crate) enum Held {
@@ -112,7 +107,7 @@ impl Tape {
             }
             self.journal.rounds.push(round);
         }
-        if self.journal.rounds.iter().filter(|round| round.silent).count() > SILENT_ROUNDS {
+        if self.is_endless() {
             return Unsayable::Fault(Fault::Endless);
         }
         Unsayable::Settled(self.release())

@@ -57,8 +57,12 @@ impl Tape {
 
     /// Releases the silent round that was just recorded.
     fn silent(&mut self) -> Step {
-        let silent = self.journal.rounds.iter().filter(|round| round.silent).count();
-        if silent > SILENT_ROUNDS { Step::Fault(Fault::Endless) } else { Step::Released(self.release()) }
+        if self.is_endless() { Step::Fault(Fault::Endless) } else { Step::Released(self.release()) }
+    }
+
+    /// Whether more rounds were settled without a person than a state may hold.
+    pub(super) fn is_endless(&self) -> bool {
+        self.journal.rounds.iter().filter(|round| round.silent).count() > SILENT_ROUNDS
     }
 
     /// Checks every open ask against what the request in hand declared. Records a silent round if optional
@@ -150,12 +154,17 @@ impl Tape {
         Ok(outgoing)
     }
 
-    /// A form outside the language of forms could only be refused by the client (R-123, G-16). One that was built
-    /// here never is.
+    /// A form outside the language of forms could only be refused by the client (R-123, G-16), and one that says more
+    /// than that language has words for would not be judged by all it says. One that was built here never is.
     fn check_forms(&self) -> Result<(), Fault> {
         for slot in self.slots.open() {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
             check_form(&asked.key, request)?;
+            if request.built().is_none()
+                && let Some(fault) = request.requested_schema().and_then(crate::form::stray)
+            {
+                return Err(bad_form(&asked.key, &fault));
+            }
         }
         Ok(())
     }
@@ -182,6 +191,7 @@ impl Tape {
             }
             match self.gate() {
                 Gate::Missing(data) => return Finish::Missing(data),
+                Gate::Settled if self.is_endless() => return Finish::Fault(Fault::Endless),
                 Gate::Settled => {
                     self.release();
                 }
@@ -220,9 +230,11 @@ pub(crate) fn check_form(key: &str, request: &InputRequest<'_>) -> Result<(), Fa
         return Ok(());
     }
     match request.requested_schema().map(crate::form::Schema::read) {
-        Some(Err(fault)) => {
-            Err(Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") })
-        }
+        Some(Err(fault)) => Err(bad_form(key, &fault)),
         Some(Ok(_)) | None => Ok(()),
     }
+}
+
+fn bad_form(key: &str, fault: &crate::form::SchemaFault) -> Fault {
+    Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") }
 }

@@ -1,18 +1,24 @@
 //! Leaving the recorded path, and ending with questions left: A8, A9.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use futures::future;
 use mrtr_core::{
-    Limits,
+    Limits, Timestamp,
     form::Elicited,
     handler::{Ask, AskError, Ctx, ToolResult},
-    tape::{AfterEffects, OnDivergence, TapePolicy},
+    journal::Journal,
+    seal::ExchangeId,
+    tape::{AfterEffects, AskSpec, Drive, Fault, Finish, OnDivergence, Step, Tape, TapePolicy, TapeSetup},
+    wire::InputRequest,
 };
-use mrtr_tests::world::{World, accept};
+use mrtr_tests::world::{START, World, accept};
 use serde_json::{Value, json};
 
 use super::{form, number, shown};
@@ -101,6 +107,46 @@ fn a8_divergence_asks_again_or_fails() {
     deploy.store(1, Ordering::Relaxed);
     let failed = world.retry(&first, json!({"a": accept(json!({"n": 1}))}));
     assert_eq!(failed.error().0, -32603);
+}
+
+/// A9 b, the bound of silent rounds: what is settled without a person at the very end counts as well, for a state with
+/// more of it could not be read again.
+#[test]
+fn a9_silent_rounds_at_the_end_are_bounded_too() {
+    for (before, endless) in [(255, false), (256, true)] {
+        let mut tape = tape();
+        let now = Timestamp::from_unix_millis(START);
+        let ask = |tape: &mut Tape, key: &str, request, optional| {
+            let mut spec = AskSpec::new(key, request);
+            spec.optional = optional;
+            let ticket = tape.register(spec);
+            assert!(tape.take(ticket).is_none());
+        };
+        for _ in 0..before {
+            ask(&mut tape, "roots", InputRequest::roots(), true);
+            assert!(matches!(tape.step(Drive::Alone, now), Step::Released(released) if released.len() == 1));
+        }
+        ask(&mut tape, "roots", InputRequest::roots(), true);
+        ask(&mut tape, "sure", InputRequest::confirm("Sure?"), false);
+        match tape.finish(now) {
+            Finish::Send(outgoing) => assert!(!endless && outgoing.asks.len() == 1),
+            Finish::Fault(fault) => assert!(endless && fault == Fault::Endless, "{fault}"),
+            other => panic!("{other:?}"),
+        }
+        let mut bytes = Vec::new();
+        tape.journal().encode(&mut bytes);
+        assert_eq!(Journal::decode(&bytes, &Limits::default()).is_ok(), !endless);
+    }
+}
+
+/// The tape of an exchange whose client fills in forms and nothing else.
+fn tape() -> Tape {
+    let now = Timestamp::from_unix_millis(START);
+    let deadline = now.saturating_add(Duration::from_secs(60));
+    let mut setup = TapeSetup::new(ExchangeId::from_bytes([1; 16]), Journal::new(now), deadline);
+    setup.capabilities.elicitation = true;
+    setup.capabilities.form = true;
+    Tape::new(setup)
 }
 
 /// A8: the third divergence of an exchange ends it.
