@@ -68,6 +68,7 @@ mod asks;
 mod body;
 mod config;
 mod drive;
+mod messages;
 mod narrow;
 mod outlet;
 mod pipe;

@@ -11,6 +11,9 @@ use crate::jsonrpc::{Json, write};
 /// # use mrtr_core::wire::Sampling;
 /// let ask = Sampling::new(100).system("Answer in one word.").user("What is the capital of France?").request();
 /// ```
+///
+/// Images and audio go into [`user_content`](Self::user_content); a model that wants tools is answered with
+/// [`tool_results`](Self::tool_results).
 #[derive(Clone)]
 pub struct Sampling {
     messages: Vec<(&'static str, String)>,
@@ -37,7 +40,8 @@ impl Sampling {
         self.message("assistant", text_block(text))
     }
 
-    fn message(mut self, role: &'static str, content: String) -> Self {
+    /// Adds a message whose content is JSON text.
+    pub(crate) fn message(mut self, role: &'static str, content: String) -> Self {
         self.messages.push((role, content));
         self
     }
