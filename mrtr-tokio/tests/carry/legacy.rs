@@ -215,6 +215,7 @@ async fn questions_end_when_nobody_comes_back_r_239() {
     tokio::time::timeout(Duration::from_secs(10), endpoint.idle()).await.unwrap();
 }
 
+/// nothing that a client or a proxy counts as silence while it waits for a person.
 #[tokio::test]
 async fn comments_while_a_person_thinks_r_232() {
     let mut bounds = Bounds::default();
