@@ -15,7 +15,8 @@ fn url() -> String {
 
 /// A connection that is patient, also with a machine that is busy with something else.
 async fn plain() -> redis::aio::MultiplexedConnection {
+    let patience = Some(std::time::Duration::from_secs(60));
     let patient =
-        redis::AsyncConnectionConfig::new().set_response_timeout(Some(std::time::Duration::from_secs(60)));
+        redis::AsyncConnectionConfig::new().set_connection_timeout(patience).set_response_timeout(patience);
     redis::Client::open(url()).unwrap().get_multiplexed_async_connection_with_config(&patient).await.unwrap()
 }

@@ -79,20 +79,22 @@ async fn replicas_are_killed_and_every_retry_is_answered_b1_b6() {
             }
         });
     }
-    let kills = {
-        let fleet = Arc::clone(&fleet);
-        tokio::spawn(async move {
-            let mut random = 42;
-            loop {
-                sleep(Duration::from_millis(100 + draw(&mut random) % 200)).await;
-                fleet.kill(usize::try_from(draw(&mut random)).unwrap() % REPLICAS).await;
-            }
-        })
+    let kills = async {
+        let mut random = 42;
+        loop {
+            sleep(Duration::from_millis(100 + draw(&mut random) % 200)).await;
+            fleet.kill(usize::try_from(draw(&mut random)).unwrap() % REPLICAS).await;
+        }
     };
-    while let Some(ended) = running.join_next().await {
-        ended.unwrap();
+    let clients_end = async {
+        while let Some(ended) = running.join_next().await {
+            ended.unwrap();
+        }
+    };
+    tokio::select! {
+        () = kills => {}
+        () = clients_end => {}
     }
-    kills.abort();
     let outcome = marks::Outcome::read(&fleet.killed(), &clients.tally.unknown()).await;
     report(&clients.tally, &fleet, &outcome, begin.elapsed());
 }
