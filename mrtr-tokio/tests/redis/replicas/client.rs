@@ -42,6 +42,7 @@ pub(super) struct Tally {
     /// Rounds of which at least one copy was.
     pub(super) killed_rounds: AtomicUsize,
     unknown: Mutex<BTreeSet<String>>,
+    refused: Mutex<Vec<String>>,
     pub(super) repeated: AtomicUsize,
     pub(super) others_refused: AtomicUsize,
     /// The client took longer than the state lived.
@@ -52,6 +53,11 @@ impl Tally {
     /// Exchanges whose outcome is not known.
     pub(super) fn unknown(&self) -> BTreeSet<String> {
         self.unknown.lock().unwrap().clone()
+    }
+
+    /// Retries that were refused while their state was good, and what they were told.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.refused.lock().unwrap().clone()
     }
 }
 
@@ -66,6 +72,8 @@ pub(super) struct Clients {
 enum Round {
     Reply(Value),
     Unknown,
+    /// For no good reason.
+    Refused,
     TooSlow,
 }
 
@@ -134,9 +142,13 @@ impl Clients {
                 return Round::TooSlow;
             }
             let message = reply["error"]["message"].as_str().unwrap();
-            assert!(message.starts_with("Outcome unknown"), "{name} was refused: {reply}");
-            tally.unknown.lock().unwrap().insert(name.to_owned());
-            return Round::Unknown;
+            if message.starts_with("Outcome unknown") {
+                tally.unknown.lock().unwrap().insert(name.to_owned());
+                return Round::Unknown;
+            }
+            let age = issued.elapsed();
+            tally.refused.lock().unwrap().push(format!("{name} after at most {age:?}: {message}"));
+            return Round::Refused;
         }
     }
 
@@ -161,6 +173,7 @@ impl Clients {
             (Round::TooSlow, other) | (other, Round::TooSlow) => other,
             // With a reply for the other copy its replica lives, and the tally will say that nothing explains this.
             (Round::Unknown, _) | (_, Round::Unknown) => Round::Unknown,
+            (Round::Refused, _) | (_, Round::Refused) => Round::Refused,
         }
     }
 
@@ -182,7 +195,7 @@ impl Clients {
             let began = Instant::now();
             reply = match self.copies(name, &last, issued, dice).await {
                 Round::Reply(reply) => reply,
-                Round::Unknown | Round::TooSlow => return,
+                Round::Unknown | Round::Refused | Round::TooSlow => return,
             };
             // Other answers to the same state, now and then, are refused with the one sentence.
             if dice.is_multiple_of(3) && issued.elapsed() + Duration::from_secs(1) < TTL {
@@ -202,6 +215,7 @@ impl Clients {
         if dice.is_multiple_of(4)
             && issued.elapsed() + Duration::from_secs(1) < TTL
             && let Some(again) = self.send(&last).await
+            && issued.elapsed() < TTL
         {
             assert_eq!(again["result"], reply["result"], "{name}");
             tally.repeated.fetch_add(1, SeqCst);

@@ -8,7 +8,8 @@
 //! | `client` | exchanges, and what may become of them |
 //! | `marks` | how far handlers came, noted in Redis by the handlers themselves |
 //!
-//! Ten seconds of it by `tests/run redis`. `MRTR_TEST_EXCHANGES` says how many exchanges to make instead.
+//! Ten seconds of it by `tests/run redis`. `MRTR_TEST_EXCHANGES` says how many exchanges to make instead; with
+//! `MRTR_TEST_LOG` the replicas say what they warn of.
 
 mod client;
 mod fleet;
@@ -131,6 +132,8 @@ fn report(tally: &Tally, fleet: &Fleet, outcome: &marks::Outcome, took: Duration
         get(&tally.killed_rounds),
         outcome.unexplained.len(),
     );
+    println!("good states refused: {}", tally.refused().len());
+    assert!(tally.refused().is_empty(), "{:?}", tally.refused());
     assert!(outcome.double.is_empty(), "ran more than once: {:?}", outcome.double);
     assert!(outcome.unexplained.is_empty(), "nobody was killed at {:?}", outcome.unexplained);
     assert!(outcome.commits >= get(&tally.complete));

@@ -65,6 +65,13 @@ pub(super) async fn spawn(life: usize) -> (Child, u16) {
 async fn is_one_if_told_so() {
     let Ok(life) = std::env::var(LIFE) else { return };
     let life = life.parse().unwrap();
+    if std::env::var_os("MRTR_TEST_LOG").is_some() {
+        tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .with_max_level(tracing::Level::WARN)
+            .init();
+    }
     let sealer = Sealer::encrypted(&ring(epoch()), "replicas").ttl(Ttl::new(TTL).unwrap());
     let endpoint = Endpoint::builder(service(&sealer, life, plain().await), Anonymous::new())
         .ledger(Redis::connect(&url()).await.unwrap())
