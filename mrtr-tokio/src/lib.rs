@@ -58,6 +58,8 @@ mod drive;
 #[cfg(feature = "cli")]
 pub mod example_tools;
 #[cfg(feature = "server")]
+mod room;
+#[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
 pub mod stdio;
