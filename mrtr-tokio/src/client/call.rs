@@ -425,10 +425,16 @@ enum Once<S: Open> {
 fn lost<S: Open>(flight: &mut InFlight<'_, S>, error: WireError) -> Result<Once<S>, CallError> {
     let Some(exchange) = flight.exchange.take() else { return Err(error.into()) };
     match error {
-        WireError::Broken => exchange.lost().map(Once::Again).map_err(CallError::Stopped),
-        WireError::Connect(_) | WireError::Http(_) | WireError::Header(_) | WireError::TooLarge { .. } => {
-            Err(error.into())
+        // Why it broke says more than that it may not be sent again.
+        WireError::Broken { .. } | WireError::Ended(_) => {
+            exchange.lost().map(Once::Again).map_err(|_| error.into())
         }
+        WireError::Connect(_)
+        | WireError::Http(_)
+        | WireError::Header(_)
+        | WireError::TooLarge { .. }
+        | WireError::Redirect { .. }
+        | WireError::Credentials(_) => Err(error.into()),
     }
 }
 

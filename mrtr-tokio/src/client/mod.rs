@@ -37,14 +37,20 @@
 //! | `http`, `pipe` | the transports |
 
 mod answer;
+mod authorize;
 mod call;
+mod child;
+mod connect;
+mod head;
 mod http;
 mod list;
 mod pipe;
+mod redirect;
 mod wire;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -65,26 +71,38 @@ use tokio::{
 };
 
 pub use answer::{Answer, Answerer, Event, NoAnswers, Question};
+pub use authorize::{Authorize, Bearer, Challenge, Credentials, NotAToken};
 pub use call::{CallError, Reply, Unanswered};
+pub use child::Stderr;
+pub use connect::{Proxy, Roots};
 pub use http::UrlError;
 pub use list::Tool;
-pub use wire::WireError;
+pub use wire::{Ended, WireError};
 
 use crate::clock::Clock;
 
 /// How a [`Client`] carries its messages.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// The bounds of messages, in both directions. They replace those of the configuration.
     pub limits: Limits,
-    /// Headers of every HTTP request: `Authorization`, say. They never leave the server's origin, because no
-    /// redirect is followed.
+    /// Headers of every HTTP request, beside those of the protocol. Like everything else they go to the origin of the
+    /// server's url alone: no redirect to another one is followed.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// How long connecting may take, TLS not counted. Default 10 s.
+    /// Who gives the credentials of every HTTP request: a [`Bearer`] token, or a hook that renews it.
+    pub authorize: Option<Arc<dyn Authorize>>,
+    /// Through which proxy HTTP goes. Default: the one that the environment names.
+    pub proxy: Proxy,
+    /// Who is believed when an HTTPS server shows its certificate. Default: the system's roots.
+    pub roots: Roots,
+    /// How long connecting may take, TLS and proxy included. Default 10 s.
     pub connect_timeout: Duration,
-    /// How long the child may take to end once its input is closed, before it is killed. Default 3 s.
+    /// How long the child may take to end once its input is closed, before it is told to (SIGTERM, where there is such
+    /// a thing), and after as much again killed. Default 3 s.
     pub grace: Duration,
+    /// What becomes of what the child says on its standard error. Default: its last lines are in the error if it dies.
+    pub stderr: Stderr,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -94,10 +112,29 @@ impl Default for Options {
         Self {
             limits: Limits::default(),
             headers: Vec::new(),
+            authorize: None,
+            proxy: Proxy::default(),
+            roots: Roots::default(),
             connect_timeout: Duration::from_secs(10),
             grace: Duration::from_secs(3),
+            stderr: Stderr::default(),
             clock: Clock::system(),
         }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Options")
+            .field("limits", &self.limits)
+            .field("headers", &names)
+            .field("authorize", &self.authorize.is_some())
+            .field("proxy", &self.proxy)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("grace", &self.grace)
+            .field("stderr", &self.stderr)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +173,8 @@ impl Client {
     /// Standard input and output are taken for the protocol; standard error is as `command` says.
     #[must_use]
     pub fn stdio(command: Command, config: Config, options: Options) -> Self {
-        let pipe = pipe::Pipe::child(command, options.limits.message_bytes, options.grace);
+        let pipe =
+            pipe::Pipe::child(command, options.limits.message_bytes, options.grace, options.stderr.clone());
         Self::new(wire::Wire::Pipe(pipe), config.channel(Channel::Shared), &options)
     }
 

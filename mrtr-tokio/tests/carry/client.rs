@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mrtr_core::{
     Limits,
-    client::{Call, Policy, Stopped},
+    client::{Call, Policy},
     http::HttpErrorKind,
 };
 use mrtr_tokio::{
@@ -147,6 +147,10 @@ async fn redirects_are_not_followed_and_garbage_is_no_answer() {
     };
     let moved = "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
     let failed = call(answering(moved.into()).await, Options::default()).await;
+    let CallError::Wire(WireError::Redirect { to }) = &failed else { panic!("{failed}") };
+    assert_eq!(to, "http://127.0.0.1:1");
+    let moved = "HTTP/1.1 303 See Other\r\nLocation: /mcp\r\nContent-Length: 0\r\n\r\n";
+    let failed = call(answering(moved.into()).await, Options::default()).await;
     let CallError::Wire(WireError::Http(error)) = &failed else { panic!("{failed}") };
     assert_eq!(error.kind, HttpErrorKind::Redirect);
 
@@ -168,7 +172,7 @@ async fn redirects_are_not_followed_and_garbage_is_no_answer() {
     // A stream that breaks off before the reply.
     let broken = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 3\r\n\r\n:\n\n";
     let failed = call(answering(broken.into()).await, Options::default()).await;
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    assert!(matches!(&failed, CallError::Wire(WireError::Broken { .. })), "{failed}");
 }
 
 #[tokio::test]
@@ -190,11 +194,11 @@ async fn a_server_that_has_died_is_started_again_r_185() {
     command.arg("-c").arg("echo run >> \"$0\"; read line; exit 1").arg(&runs);
     let client = Client::stdio(command, client_config(), Options::default());
     let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    assert!(matches!(&failed, CallError::Wire(WireError::Ended(_))), "{failed}");
     // A call that may run twice is sent again, each time to a new process.
     let call = Call::new("tools/call", r#"{"name":"echo","arguments":{}}"#).may_run_twice();
     let failed = client.call(call, &mut NoAnswers).await.unwrap_err();
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    assert!(matches!(&failed, CallError::Wire(WireError::Ended(_))), "{failed}");
     let count = std::fs::read_to_string(&runs).unwrap().lines().count();
     std::fs::remove_file(&runs).unwrap();
     assert_eq!(count, 1 + 1 + usize::try_from(Policy::default().resends).unwrap());

@@ -3,6 +3,7 @@
 // Tests may panic, helpers included.
 #![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod child;
 mod client;
 mod command;
 mod endpoint;
@@ -12,3 +13,4 @@ mod ledger;
 mod legacy;
 mod stdio;
 mod support;
+mod tls;
