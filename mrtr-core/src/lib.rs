@@ -86,7 +86,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `std` | yes | [`handler`]: everything else is `no_std` with `alloc` |
+//! | `std` | yes | [`handler`] and the server's side of [`legacy`]: everything else is `no_std` with `alloc` |
 //! | `encrypted` | yes | states that the client cannot read (XChaCha20-Poly1305) |
 //! | `aes-gcm` | no | the same with AES-256-GCM, for shops that must |
 //! | `schemars` | no | forms from Rust types |
@@ -111,7 +111,6 @@ pub mod http;
 pub mod journal;
 pub mod jsonrpc;
 pub mod ledger;
-#[cfg(feature = "std")]
 pub mod legacy;
 pub mod manual;
 pub mod seal;

@@ -146,15 +146,7 @@ impl<S: Open> Exchange<S> {
         if self.call.shared.config.channel == Channel::Own {
             return;
         }
-        out.extend_from_slice(
-            b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":",
-        );
-        self.call.id.write(out);
-        if !reason.is_empty() {
-            out.extend_from_slice(b",\"reason\":");
-            write::string(out, reason);
-        }
-        out.extend_from_slice(b"}}");
+        write::cancelled(out, &self.call.id, reason);
     }
 
     fn is_progress(&self, notification: &Notification<'_>) -> bool {

@@ -125,6 +125,19 @@ pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refuse
     }
 }
 
+/// The id that the beginning of a message names, if it looks like a response and its id stands before what it
+/// brings. For messages that are too long to be held: they are cut off anywhere.
+pub(crate) fn reply_begun(beginning: &[u8]) -> Option<RequestId> {
+    let valid = match core::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(cut) => core::str::from_utf8(beginning.get(..cut.valid_up_to())?).ok()?,
+    };
+    let outline = Outline::read(valid);
+    // The id is whole only if something follows it.
+    let replies = outline.method.is_none() && (outline.result.is_some() || outline.error.is_some());
+    outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json)
+}
+
 /// Sorts a checked value into its kind of message.
 fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));

@@ -164,6 +164,18 @@ pub struct Root {
 }
 
 impl Root {
+    /// A root at `uri`, which has to begin with `file://`.
+    #[must_use]
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None }
+    }
+
+    /// The same with a name for people.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
     /// Reads the checked array of an answer.
     pub(crate) fn list(roots: Json<'_>) -> Vec<Self> {
         let text = |root: Json<'_>, name| root.get(name).and_then(Json::as_string).map(Cow::into_owned);
