@@ -45,6 +45,32 @@ pub enum UrlError {
     Proxy(&'static str),
 }
 
+/// The head of an HTTP message, as [`Options::heads`] hears it. Values that are credentials are marked as
+/// [sensitive](HeaderValue::is_sensitive).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Head<'a> {
+    /// A request goes out, with `Host` and `Content-Length` added to this.
+    Request {
+        /// Its method.
+        method: &'a Method,
+        /// Where it goes.
+        uri: &'a Uri,
+        /// Its headers.
+        headers: &'a HeaderMap,
+    },
+    /// A response begins.
+    Response {
+        /// Its status.
+        status: StatusCode,
+        /// Its headers.
+        headers: &'a HeaderMap,
+    },
+}
+
+/// Hears [`Head`]s. It must not block for long.
+pub type OnHead = Arc<dyn Fn(Head<'_>) + Send + Sync>;
+
 /// Redirects that are followed for one request, each within the server's origin.
 const REDIRECTS: usize = 3;
 
@@ -52,6 +78,7 @@ pub(super) struct Http {
     uri: Uri,
     headers: HeaderMap,
     authorize: Option<Arc<dyn Authorize>>,
+    heads: Option<OnHead>,
     limits: Limits,
     client: Client<Connector, Full<Bytes>>,
 }
@@ -69,12 +96,24 @@ impl Http {
         }
         let (connector, for_the_proxy) = Connector::new(&uri, options)?;
         let mut headers: HeaderMap = options.headers.iter().cloned().collect();
-        if let Some(value) = for_the_proxy {
+        if let Some(mut value) = for_the_proxy {
+            value.set_sensitive(true);
             headers.insert(header::PROXY_AUTHORIZATION, value);
         }
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
         let (limits, authorize) = (options.limits.clone(), options.authorize.clone());
-        Ok(Self { uri, headers, authorize, limits, client })
+        Ok(Self { uri, headers, authorize, heads: options.heads.clone(), limits, client })
+    }
+
+    /// The address in one spelling: what saved calls are tied to.
+    pub(super) fn server(&self) -> String {
+        let uri = &self.uri;
+        let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default());
+        let default = if scheme == "https" { 443 } else { 80 };
+        let port = uri.port_u16().filter(|port| *port != default);
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        format!("{scheme}://{}{port}{path}", host.to_ascii_lowercase())
     }
 
     /// Sends a request and reads its reply up to the point where messages come.
@@ -125,10 +164,16 @@ impl Http {
             if let Some(value) = &authorization {
                 request.headers_mut().insert(header::AUTHORIZATION, value.clone());
             }
+            if let Some(heads) = &self.heads {
+                heads(Head::Request { method: &method, uri: &uri, headers: request.headers() });
+            }
             let response = self.client.request(request).await.map_err(|error| {
                 if error.is_connect() { WireError::Connect(error.into()) } else { WireError::broken(error) }
             })?;
             let status = response.status();
+            if let Some(heads) = &self.heads {
+                heads(Head::Response { status, headers: response.headers() });
+            }
             if matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 let location = response.headers().get(header::LOCATION).map(HeaderValue::as_bytes);
                 match redirect(&uri, location) {

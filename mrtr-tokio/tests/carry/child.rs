@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mrtr_tokio::client::{CallError, Client, NoAnswers, Options, Stderr, WireError};
+use mrtr_core::client::NoAnswers;
+use mrtr_tokio::client::{CallError, Client, Options, Stderr, WireError};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::Command,
@@ -21,20 +22,20 @@ fn shell(script: &str, options: Options) -> Client {
 #[tokio::test]
 async fn a_child_that_dies_says_how_and_what_it_said_last_r_185() {
     let client = shell("read line; echo no licence >&2; exit 3", Options::default());
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     let CallError::Wire(WireError::Ended(ended)) = &failed else { panic!("{failed}") };
     assert_eq!((ended.status.unwrap().code(), &*ended.last), (Some(3), &[String::from("no licence")][..]));
     assert!(failed.to_string().contains("exit status: 3") && failed.to_string().contains("no licence"));
 
     // One that dies before it is asked, and one that is killed.
     let client = shell("echo unasked >&2; exit 4", Options::default());
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(
         failed.to_string().contains("exit status: 4") && failed.to_string().contains("unasked"),
         "{failed}"
     );
     let client = shell("read line; kill -9 $$", Options::default());
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(failed.to_string().contains("signal: 9"), "{failed}");
 
     // What the command says of its standard error is done, if that is wanted.
@@ -43,7 +44,7 @@ async fn a_child_that_dies_says_how_and_what_it_said_last_r_185() {
     let mut command = Command::new("sh");
     command.arg("-c").arg("read line; echo unheard >&2; exit 5").stderr(std::process::Stdio::null());
     let client = Client::stdio(command, client_config(), options);
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(failed.to_string().contains("exit status: 5") && !failed.to_string().contains("unheard"));
 }
 
@@ -81,7 +82,7 @@ async fn a_line_that_is_too_long_fails_its_call_and_no_other() {
     ];
     for shape in shapes {
         let client = saying(move |id| shape.replace("ID", id), options.clone());
-        let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+        let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
         assert!(matches!(failed, CallError::Wire(WireError::TooLarge { limit: 2_000 })), "{failed}");
     }
     assert!(started.elapsed() < Duration::from_secs(1), "nothing was waited for");
@@ -100,10 +101,10 @@ async fn a_line_that_is_too_long_fails_its_call_and_no_other() {
         options,
     );
     let other = client.clone();
-    let waits = tokio::spawn(async move { other.call_tool("echo", "{}", &mut NoAnswers).await });
+    let waits = tokio::spawn(async move { other.call_tool("echo", "{}", &NoAnswers).await });
     tokio::task::yield_now().await;
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(matches!(failed, CallError::Wire(WireError::TooLarge { .. })), "{failed}");
-    assert_eq!(text(&client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap()), "fine");
+    assert_eq!(text(&client.call_tool("echo", "{}", &NoAnswers).await.unwrap()), "fine");
     assert_eq!(text(&waits.await.unwrap().unwrap()), "late");
 }

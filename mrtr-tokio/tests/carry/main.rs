@@ -9,8 +9,13 @@ mod command;
 mod endpoint;
 mod http;
 mod inspect;
+mod later;
 mod ledger;
 mod legacy;
+#[cfg(unix)]
+mod pty;
 mod stdio;
 mod support;
+#[cfg(unix)]
+mod terminal;
 mod tls;

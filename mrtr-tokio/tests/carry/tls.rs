@@ -8,9 +8,9 @@ use std::{
 
 use base64::Engine as _;
 use http::HeaderValue;
-use mrtr_core::{Limits, http::HttpErrorKind};
+use mrtr_core::{Limits, client::NoAnswers, http::HttpErrorKind};
 use mrtr_tokio::client::{
-    Authorize, Bearer, CallError, Challenge, Client, Credentials, NoAnswers, Options, Proxy, Roots, WireError,
+    Authorize, Bearer, CallError, Challenge, Client, Credentials, Options, Proxy, Roots, WireError,
 };
 use rustls::{
     ServerConfig,
@@ -101,7 +101,7 @@ async fn running() -> Running {
 
 async fn echo(url: &str, options: Options) -> Result<String, CallError> {
     let client = Client::http(url, client_config(), options).unwrap();
-    client.call_tool("echo", r#"{"text":"hi"}"#, &mut NoAnswers).await.map(|reply| text(&reply))
+    client.call_tool("echo", r#"{"text":"hi"}"#, &NoAnswers).await.map(|reply| text(&reply))
 }
 
 fn with(change: impl FnOnce(&mut Options)) -> Options {
