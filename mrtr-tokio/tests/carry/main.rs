@@ -4,12 +4,19 @@
 #![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod audit;
+mod child;
 mod client;
 mod command;
 mod endpoint;
 mod http;
 mod inspect;
+mod later;
 mod ledger;
 mod legacy;
+#[cfg(unix)]
+mod pty;
 mod stdio;
 mod support;
+#[cfg(unix)]
+mod terminal;
+mod tls;
