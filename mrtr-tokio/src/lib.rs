@@ -11,6 +11,7 @@
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`clock`] | the wall clock and the random source | |
+//! | [`hostile`] | a server that misbehaves, for tests of clients | `hostile` |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
 //! A server in twelve lines:
@@ -55,6 +56,8 @@ pub mod client;
 mod drive;
 #[cfg(feature = "cli")]
 pub mod example_tools;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

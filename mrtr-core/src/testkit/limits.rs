@@ -101,7 +101,7 @@ pub(super) const CASES: &[Case] = &[
         |seen, _| {
             let mut begin = seen.reply(r#"{"resultType":"complete","content":[{"type":"text","text":""#);
             begin.pop();
-            Reply::json(begin).then(endless(vec![b'x'; 64 << 10]))
+            Reply::json(begin).then(endless(vec![b'x'; 128 << 10]))
         },
     )
     .ends_over(REFUSES, TIMES_OUT),

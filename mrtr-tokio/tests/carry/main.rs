@@ -6,6 +6,7 @@
 mod client;
 mod command;
 mod endpoint;
+mod hostile;
 mod http;
 mod inspect;
 mod ledger;

@@ -6,6 +6,7 @@ mod answers;
 mod args;
 mod call;
 mod demo;
+mod hostile;
 mod prompt;
 mod serve;
 mod show;
@@ -79,6 +80,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(serve) => serve::run(serve).await,
         Command::Call(call) => call::run(call).await,
         Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,
+        Command::Hostile(hostile) => hostile::run(hostile).await,
         Command::Keygen { out } => keygen(out.as_deref()),
     }
 }
