@@ -1,6 +1,7 @@
 //! The client against every case of the test kit, over real HTTP and over pipes: it ends as a correct client does.
 
 use std::{
+    process::Stdio,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use mrtr_tokio::{
     client::{Answer, Answerer, CallError, Client, Options, Question, WireError},
     hostile,
 };
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{io::AsyncWriteExt as _, net::TcpListener, process::Command, task::JoinSet};
 
 /// Accepts everything but scripts, and gives each field its first choice.
 struct Willing;
@@ -41,24 +42,13 @@ impl Answerer for Willing {
 
 /// Short of patience, so that what takes its time takes little.
 fn config() -> Config {
-    let mut policy = Policy::default();
+    let (mut can, mut policy) = (ClientCapabilities::default(), Policy::default());
+    (can.form, can.url, can.roots) = (true, true, true);
     policy.request_timeout = Duration::from_millis(1_500);
     policy.request_longest = Duration::from_millis(2_500);
     policy.pause_first = Duration::from_millis(1);
     policy.pause_longest = Duration::from_millis(2);
-    Config::new(Implementation::new("t", "1"), ClientCapabilities::default().all_but_sampling())
-        .policy(policy)
-}
-
-trait Capabilities {
-    fn all_but_sampling(self) -> Self;
-}
-
-impl Capabilities for ClientCapabilities {
-    fn all_but_sampling(mut self) -> Self {
-        (self.form, self.url, self.roots) = (true, true, true);
-        self
-    }
+    Config::new(Implementation::new("t", "1"), can).policy(policy)
 }
 
 fn kind(ended: &Result<(), CallError>) -> Option<Expected> {
@@ -142,4 +132,78 @@ async fn over_pipes() {
     });
     assert_eq!(wrong.await, [""; 0]);
     assert_eq!(*faults.lock().unwrap(), [""; 0]);
+}
+
+const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
+
+async fn mrtr(args: &[&str], input: &str) -> (String, String, Option<i32>) {
+    let mut child = Command::new(MRTR)
+        .arg("hostile")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Closed at the end of the statement.
+    child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+const CALL: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hostile","arguments":{}}}"#,
+    "\n"
+);
+
+#[tokio::test]
+async fn the_command_serves_a_case_and_says_what_the_client_does_wrong() {
+    let (out, err, code) = mrtr(&["state-number", "--stdio"], CALL).await;
+    assert_eq!((out.lines().count(), err.as_str(), code), (1, "", Some(0)));
+    assert!(out.contains(r#""requestState":42"#));
+    // Half a client goes on with it.
+    let retry = CALL.replace(r#""name""#, r#""requestState":"42","name""#).replace(r#""id":1"#, r#""id":2"#);
+    let (_, err, code) = mrtr(&["state-number", "--stdio"], &format!("{CALL}{retry}")).await;
+    assert!(err.contains("state-number: the client went on"), "{err}");
+    assert_eq!(code, Some(1));
+    // It dies when it should, in the middle of a line.
+    let (out, err, code) = mrtr(&["death-in-mid-line", "--stdio"], CALL).await;
+    assert!(code == Some(1) && err.is_empty() && !out.ends_with('\n') && !out.is_empty(), "{out}{err}");
+}
+
+#[tokio::test]
+async fn the_command_lists_the_cases_for_people_and_for_programs() {
+    let (out, _, code) = mrtr(&["--list"], "").await;
+    assert!(code == Some(0) && testkit::cases().all(|case| out.contains(case.right())), "{out}");
+    let (out, _, _) = mrtr(&["--list", "death"], "").await;
+    assert!(out.starts_with("death (breaks) "), "{out}");
+    let (out, _, _) = mrtr(&["--list", "--json"], "").await;
+    let cases: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(cases.len(), testkit::cases().count());
+    assert!(cases.iter().all(|case| case["http"].is_string() || case["stdio"].is_string()), "{out}");
+    for (args, hint) in [
+        (&["--stdio"] as &[&str], "CASE"),
+        (&["state-nmber", "--stdio"], "--list"),
+        (&["state", "--stdio"], "state-number"),
+        (&["half-line", "--listen", "127.0.0.1:0"], "--stdio"),
+        (&["half-line"], "--listen"),
+        (&["half-line", "--stdio", "--json"], "--json"),
+    ] {
+        let (out, err, code) = mrtr(args, "").await;
+        assert!(out.is_empty() && code == Some(2) && err.contains(hint), "{args:?}: {err}");
+    }
+}
+
+/// R-185: a child that dies is started anew for the next call, and one that dies in each is given up.
+#[tokio::test]
+async fn the_command_as_a_child_that_dies() {
+    let mut command = Command::new(MRTR);
+    command.args(["hostile", "death-in-mid-exchange", "--stdio"]).stderr(Stdio::null());
+    let client = Client::stdio(command, config(), Options::default());
+    for _ in 0..2 {
+        let failed = client.call_tool("hostile", "{}", &mut Willing).await.unwrap_err();
+        assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    }
+    client.close().await;
 }

@@ -31,7 +31,7 @@ pub(crate) struct Hostile {
     #[arg(long, group = "how")]
     list: bool,
     /// The list as JSON, an object a line.
-    #[arg(long, requires = "list")]
+    #[arg(long, conflicts_with_all = ["listen", "stdio"])]
     json: bool,
     /// Serves over HTTP at this address, port 0 for any. The url is printed.
     #[arg(long, value_name = "ADDR", group = "how")]
