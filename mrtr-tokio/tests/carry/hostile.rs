@@ -44,11 +44,18 @@ impl Answerer for Willing {
 fn config() -> Config {
     let (mut can, mut policy) = (ClientCapabilities::default(), Policy::default());
     (can.form, can.url, can.roots) = (true, true, true);
-    policy.request_timeout = Duration::from_millis(1_500);
-    policy.request_longest = Duration::from_millis(2_500);
+    policy.request_timeout = Duration::from_secs(3);
+    policy.request_longest = Duration::from_secs(4);
     policy.pause_first = Duration::from_millis(1);
     policy.pause_longest = Duration::from_millis(2);
     Config::new(Implementation::new("t", "1"), can).policy(policy)
+}
+
+/// A bound that an endless body meets before the time is over.
+fn options() -> Options {
+    let mut options = Options::default();
+    options.limits.message_bytes = 1 << 20;
+    options
 }
 
 fn kind(ended: &Result<(), CallError>) -> Option<Expected> {
@@ -112,7 +119,7 @@ async fn over_http() {
     let (faults, watch) = watch();
     let server = tokio::spawn(hostile::http(listener, watch, std::future::pending()));
     let wrong = all(Carrier::Http, |case| {
-        Client::http(&format!("http://{address}/{}", case.name()), config(), Options::default()).unwrap()
+        Client::http(&format!("http://{address}/{}", case.name()), config(), options()).unwrap()
     });
     assert_eq!(wrong.await, [""; 0]);
     assert_eq!(*faults.lock().unwrap(), [""; 0]);
