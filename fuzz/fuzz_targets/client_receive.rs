@@ -93,7 +93,8 @@ impl Course {
         if self.flags & 4 != 0 {
             call = call.may_run_twice();
         }
-        let pending = self.client.start(self.next_id(), call, self.time, &mut out).expect("a proper call");
+        let id = self.next_id();
+        let pending = self.client.start(id, call, self.time, &mut out).expect("a proper call");
         self.sent(&out);
         Now::Pending(pending)
     }
