@@ -91,6 +91,7 @@
 //! | `aes-gcm` | no | the same with AES-256-GCM, for shops that must |
 //! | `schemars` | no | forms from Rust types |
 //! | `tracing` | no | verdicts and limits as `tracing` events |
+//! | `testkit` | no | `testkit`: a server that misbehaves, for tests of clients |
 //! | `test-utils` | no | a suite that seals nothing, for tests and fuzzing |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -116,6 +117,8 @@ pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 pub mod wire;
 
 mod entropy;

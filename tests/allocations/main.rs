@@ -1,6 +1,7 @@
 //! What does not allocate, or allocates a known number of times. A binary of its own, for it replaces the allocator.
 
 mod abandoned;
+mod hostile;
 
 use std::time::Duration;
 

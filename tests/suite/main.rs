@@ -5,6 +5,7 @@ mod digest;
 mod form;
 mod framing;
 mod handlers;
+mod hostile;
 mod http;
 mod json_tree;
 mod jsonrpc;

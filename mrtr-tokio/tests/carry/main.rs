@@ -8,6 +8,7 @@ mod child;
 mod client;
 mod command;
 mod endpoint;
+mod hostile;
 mod http;
 mod inspect;
 mod later;
