@@ -68,6 +68,7 @@
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
 //! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
+//! | [`translate`] | one message of one era in the words of the other |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
@@ -117,6 +118,7 @@ pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;
+pub mod translate;
 pub mod wire;
 
 mod entropy;
