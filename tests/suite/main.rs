@@ -18,4 +18,5 @@ mod replay_rules;
 mod runtime;
 mod seal;
 mod server;
+mod translate;
 mod vectors;
