@@ -207,6 +207,18 @@ impl InputRequest<'static> {
         Self::from_trusted(AskKind::Url, String::from_utf8(out).ok())
     }
 
+    /// An ask that a form be filled in, with a schema that is at hand as JSON. What a form may contain is judged when
+    /// it is asked; [`Form`](crate::form::Form) builds one that is.
+    #[must_use]
+    pub fn form(message: &str, requested_schema: Json<'_>) -> Self {
+        let mut out = b"{\"mode\":\"form\",\"message\":".to_vec();
+        write::string(&mut out, message);
+        out.extend_from_slice(b",\"requestedSchema\":");
+        write::one_line(&mut out, requested_schema.as_str());
+        out.push(b'}');
+        Self::from_trusted(AskKind::Form, String::from_utf8(out).ok())
+    }
+
     /// An ask for a yes: a form without fields.
     #[must_use]
     pub fn confirm(message: &str) -> Self {
