@@ -271,8 +271,8 @@ impl<S: Open> Hearing<S> {
             Reader::Lines(decoder) => {
                 decoder.push(bytes);
                 while let Some(line) = decoder.next() {
-                    // A line that is too long is nobody's.
-                    let Ok(line) = line else { continue };
+                    // Whose it is cannot be read; one call is under way here.
+                    let Ok(line) = line else { return Some(Heard::Ended(Ended::TooLarge)) };
                     let heard = message(&mut self.exchange, line, now);
                     if heard.is_some() {
                         return heard;

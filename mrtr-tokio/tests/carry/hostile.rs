@@ -7,12 +7,13 @@ use std::{
 };
 
 use mrtr_core::{
-    client::{Call, Config, Policy, Stopped},
+    client::{Answerer, Answering, Call, Config, Elicit, ElicitUrl, ListRoots, Policy, Question, Stopped},
+    form::Elicited,
     testkit::{self, Carrier, Case, Expected},
-    wire::{AskKind, ClientCapabilities, Implementation},
+    wire::{Action, ClientCapabilities, Implementation, Root},
 };
 use mrtr_tokio::{
-    client::{Answer, Answerer, CallError, Client, Options, Question, WireError},
+    client::{CallError, Client, Options, WireError},
     hostile,
 };
 use tokio::{io::AsyncWriteExt as _, net::TcpListener, process::Command, task::JoinSet};
@@ -21,22 +22,39 @@ use tokio::{io::AsyncWriteExt as _, net::TcpListener, process::Command, task::Jo
 struct Willing;
 
 impl Answerer for Willing {
-    async fn answer(&mut self, question: Question<'_>) -> Answer {
-        let request = question.request();
-        match request.kind() {
-            AskKind::Form => {
-                let word = request.requested_schema().and_then(|schema| {
-                    schema.get("properties")?.get("word")?.get("enum")?.items()?.next()?.as_string()
-                });
-                Answer::Accept(
-                    word.map_or_else(|| String::from("{}"), |word| format!(r#"{{"word":"{word}"}}"#)),
-                )
-            }
-            AskKind::Url if request.url().is_some_and(|url| url.starts_with("javascript:")) => Answer::Cancel,
-            AskKind::Url => Answer::AcceptUrl,
-            AskKind::Roots => Answer::Roots("[]".into()),
-            AskKind::Sampling => Answer::Unavailable("nothing here samples".into()),
-        }
+    fn forms(&self) -> Option<&dyn Elicit> {
+        Some(self)
+    }
+
+    fn urls(&self) -> Option<&dyn ElicitUrl> {
+        Some(self)
+    }
+
+    fn roots(&self) -> Option<&dyn ListRoots> {
+        Some(self)
+    }
+}
+
+impl Elicit for Willing {
+    fn elicit<'a>(&'a self, question: Question<'a>) -> Answering<'a, Elicited<String>> {
+        let word = question.request().requested_schema().and_then(|schema| {
+            schema.get("properties")?.get("word")?.get("enum")?.items()?.next()?.as_string()
+        });
+        let content = word.map_or_else(|| String::from("{}"), |word| format!(r#"{{"word":"{word}"}}"#));
+        Box::pin(async { Ok(Elicited::Accept(content)) })
+    }
+}
+
+impl ElicitUrl for Willing {
+    fn elicit_url<'a>(&'a self, question: Question<'a>) -> Answering<'a, Action> {
+        let script = question.request().url().is_some_and(|url| url.starts_with("javascript:"));
+        Box::pin(async move { Ok(if script { Action::Cancel } else { Action::Accept }) })
+    }
+}
+
+impl ListRoots for Willing {
+    fn list_roots<'a>(&'a self, _: Question<'a>) -> Answering<'a, Vec<Root>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -62,10 +80,14 @@ fn kind(ended: &Result<(), CallError>) -> Option<Expected> {
     Some(match ended {
         Ok(()) => Expected::Completes,
         Err(CallError::Peer(_) | CallError::StateRefused(_)) => Expected::PeerError,
-        Err(CallError::Violation(_) | CallError::Wire(WireError::Http(_) | WireError::TooLarge { .. })) => {
-            Expected::Refuses
-        }
-        Err(CallError::Stopped(Stopped::Lost) | CallError::Wire(WireError::Broken)) => Expected::Breaks,
+        Err(
+            CallError::Violation(_)
+            | CallError::Wire(WireError::Http(_) | WireError::TooLarge { .. } | WireError::Redirect { .. }),
+        ) => Expected::Refuses,
+        Err(
+            CallError::Stopped(Stopped::Lost)
+            | CallError::Wire(WireError::Broken { .. } | WireError::Ended(_)),
+        ) => Expected::Breaks,
         Err(CallError::Stopped(_)) => Expected::Stops,
         Err(CallError::Timeout) => Expected::TimesOut,
         Err(_) => return None,
@@ -78,7 +100,7 @@ async fn call(client: Client, case: &'static Case) -> Result<(), CallError> {
     }
     let progress = mrtr_core::client::Progress::RequestId;
     let call = Call::new("tools/call", r#"{"name":"hostile","arguments":{"a":1}}"#).progress(progress);
-    client.call(call, &mut Willing).await.map(drop)
+    client.call(call, &Willing).await.map(drop)
 }
 
 /// Runs the cases, a few at a time, and says which ended otherwise.
@@ -209,8 +231,8 @@ async fn the_command_as_a_child_that_dies() {
     command.args(["hostile", "death-in-mid-exchange", "--stdio"]).stderr(Stdio::null());
     let client = Client::stdio(command, config(), Options::default());
     for _ in 0..2 {
-        let failed = client.call_tool("hostile", "{}", &mut Willing).await.unwrap_err();
-        assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+        let failed = client.call_tool("hostile", "{}", &Willing).await.unwrap_err();
+        assert_eq!(kind(&Err(failed)), Some(Expected::Breaks));
     }
     client.close().await;
 }
