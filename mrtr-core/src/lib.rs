@@ -69,6 +69,7 @@
 //! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
+//! | [`translate`] | one message of one era in the words of the other |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
 //!
@@ -119,6 +120,7 @@ pub mod server;
 pub mod tape;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+pub mod translate;
 pub mod wire;
 
 mod entropy;
