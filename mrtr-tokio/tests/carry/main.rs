@@ -11,5 +11,6 @@ mod http;
 mod inspect;
 mod ledger;
 mod legacy;
+mod legacy_edges;
 mod stdio;
 mod support;
