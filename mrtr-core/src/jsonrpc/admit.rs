@@ -255,17 +255,18 @@ impl<'a> Outline<'a> {
         if name.len() > 2 + 6 * "jsonrpc".len() {
             return;
         }
-        let place = match text::decode(name).as_deref() {
-            Ok("jsonrpc") => &mut self.version,
-            Ok("id") => {
+        let Ok(name) = text::decode(name) else { return };
+        let place = match &*name {
+            "jsonrpc" => &mut self.version,
+            "id" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            Ok("method") => &mut self.method,
-            Ok("params") => &mut self.params,
-            Ok("result") => &mut self.result,
-            Ok("error") => &mut self.error,
-            Ok(_) | Err(text::LoneSurrogate) => return,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return,
         };
         *place = Some(member);
     }

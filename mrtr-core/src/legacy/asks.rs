@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::messages;
 use crate::{
     form::downgrade,
     jsonrpc::{Json, write},
@@ -25,11 +26,19 @@ fn narrowly_sayable(ask: &InputRequest<'_>) -> bool {
         (AskKind::Form, Some(params)) => downgrade(params).is_ok(),
         (AskKind::Sampling, Some(params)) => {
             let mut messages = params.get("messages").and_then(Json::items).into_iter().flatten();
-            messages.all(|message| message.get("content").is_none_or(Json::is_object))
+            messages.all(|message| {
+                message.get("content").is_none_or(|content| content.is_object() && !is_of_tools(content))
+            })
         }
         (AskKind::Url, _) | (AskKind::Form | AskKind::Sampling, None) => false,
         (AskKind::Roots, _) => true,
     }
+}
+
+/// Whether a block of content speaks of tools, which revisions before 2025-11-25 do not know in sampling.
+fn is_of_tools(block: Json<'_>) -> bool {
+    let kind = block.get("type").and_then(Json::as_string);
+    matches!(kind.as_deref(), Some("tool_use" | "tool_result"))
 }
 
 /// How an ask is put.
@@ -72,6 +81,10 @@ fn write_params(out: &mut Vec<u8>, params: Json<'_>, ask: &OutgoingAsk, wording:
         match (ask.request.kind(), &*name) {
             (AskKind::Sampling, "includeContext") if !context => {}
             (AskKind::Url, "elicitationId") => {}
+            (AskKind::Sampling, "messages") => {
+                member(out, &name);
+                messages::write(out, value);
+            }
             (_, "_meta") if ask.invalid.is_some() => meta = Some(value),
             (AskKind::Form | AskKind::Url | AskKind::Sampling | AskKind::Roots, _) => {
                 member(out, &name);

@@ -75,6 +75,8 @@ mod config;
 #[cfg(feature = "std")]
 mod drive;
 #[cfg(feature = "std")]
+mod messages;
+#[cfg(feature = "std")]
 mod narrow;
 #[cfg(feature = "std")]
 mod outlet;

@@ -11,6 +11,9 @@ use crate::jsonrpc::{Json, write};
 /// # use mrtr_core::wire::Sampling;
 /// let ask = Sampling::new(100).system("Answer in one word.").user("What is the capital of France?").request();
 /// ```
+///
+/// Images and audio go into [`user_content`](Self::user_content); a model that wants tools is answered with
+/// [`tool_results`](Self::tool_results).
 #[derive(Clone)]
 pub struct Sampling {
     messages: Vec<(&'static str, String)>,
@@ -37,7 +40,8 @@ impl Sampling {
         self.message("assistant", text_block(text))
     }
 
-    fn message(mut self, role: &'static str, content: String) -> Self {
+    /// Adds a message whose content is JSON text.
+    pub(crate) fn message(mut self, role: &'static str, content: String) -> Self {
         self.messages.push((role, content));
         self
     }
@@ -201,6 +205,18 @@ impl InputRequest<'static> {
         write::string(&mut out, url);
         out.push(b'}');
         Self::from_trusted(AskKind::Url, String::from_utf8(out).ok())
+    }
+
+    /// An ask that a form be filled in, with a schema that is at hand as JSON. What a form may contain is judged when
+    /// it is asked (R-123); [`Form`](crate::form::Form) builds one that is.
+    #[must_use]
+    pub fn form(message: &str, requested_schema: Json<'_>) -> Self {
+        let mut out = b"{\"mode\":\"form\",\"message\":".to_vec();
+        write::string(&mut out, message);
+        out.extend_from_slice(b",\"requestedSchema\":");
+        write::one_line(&mut out, requested_schema.as_str());
+        out.push(b'}');
+        Self::from_trusted(AskKind::Form, String::from_utf8(out).ok())
     }
 
     /// An ask for a yes: a form without fields.

@@ -306,7 +306,7 @@ fn sort(line: &[u8], waiting: &Waiting, limits: &Limits) {
             tracing::debug!("the server sends requests, which no modern server may");
             return;
         }
-        Err(refused) => refused.id,
+        Err(refused) => refused.response_to.or(refused.id),
     };
     let slot = id.and_then(|id| waiting.table().requests.remove(&id));
     match slot {

@@ -9,6 +9,7 @@ mod limits;
 mod repeats;
 mod request;
 mod saved;
+mod sealed;
 mod transport;
 
 use mrtr_core::{

@@ -46,7 +46,7 @@ use alloc::{
     string::String,
 };
 
-use super::{Channel, Client, Config};
+use super::{Channel, Client, Config, ongoing::Ongoing};
 use crate::{
     jsonrpc::Json,
     legacy::client::{AskId, ClientSession},
@@ -227,6 +227,16 @@ impl Connection {
         let id = PostId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
         id
+    }
+
+    /// An id that this exchange did not have before either: it may have been resumed.
+    fn take_id_for(&mut self, exchange: &Ongoing) -> PostId {
+        loop {
+            let id = self.take_id();
+            if !exchange.had(&id.request_id()) {
+                return id;
+            }
+        }
     }
 
     const fn take_call(&mut self) -> CallId {

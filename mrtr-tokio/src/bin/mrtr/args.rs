@@ -55,6 +55,8 @@ pub(crate) enum Command {
     /// Looks into states, the `requestState` of an answer: for people who ask why one was refused.
     #[command(subcommand)]
     State(State),
+    /// Serves one way of misbehaving, or each at its own path: for people who write clients.
+    Hostile(crate::hostile::Hostile),
     /// Makes a key to seal states with: prints it, or writes it into a file that only you can read.
     Keygen {
         /// The file; it must not exist yet.

@@ -7,6 +7,7 @@ mod args;
 mod call;
 mod demo;
 mod failure;
+mod hostile;
 mod prompt;
 mod reach;
 mod resume;
@@ -62,6 +63,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Call(call) => call::run(call).await,
         Command::Resume(resume) => resume::run(resume).await,
         Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,
+        Command::Hostile(hostile) => hostile::run(hostile).await,
         Command::Keygen { out } => keygen(out.as_deref()),
     }
 }
