@@ -74,7 +74,7 @@ fn abandoned_exchanges_leave_nothing() {
     let service = service(config(), ask_twice);
     let abandon = |number: u64| {
         let first = serve(&service, &request(json!({})), 2 * number);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             let second = serve(&service, &retry(&first, "a"), 2 * number + 1);
             assert!(second["result"]["inputRequests"]["b"].is_object(), "{second}");
         } else if number % 3 == 1 {

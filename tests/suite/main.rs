@@ -1,6 +1,7 @@
 //! One test binary for everything that goes through the public API: one link, many modules.
 
 mod client;
+mod connection;
 mod digest;
 mod form;
 mod framing;

@@ -70,6 +70,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// A response that was refused elsewhere.
+    pub(crate) const fn of_response(reason: Refusal) -> Self {
+        Self { reason, id: None, response_to: None, wants_answer: false }
+    }
+
     /// What to tell the peer: `-32700` for what is no JSON, `-32600` for everything else.
     #[must_use]
     pub fn error(&self) -> RpcError {

@@ -16,6 +16,7 @@ mod ledger;
 mod legacy;
 #[cfg(unix)]
 mod pty;
+mod legacy_edges;
 mod stdio;
 mod support;
 #[cfg(unix)]

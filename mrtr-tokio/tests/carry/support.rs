@@ -228,6 +228,11 @@ impl Raw {
         Response { status, head, body }
     }
 
+    /// Reads to the end of a chunked response.
+    pub(crate) async fn rest_of_chunks(&mut self) -> String {
+        self.until("\r\n0\r\n\r\n").await
+    }
+
     /// Reads to the end of the connection.
     pub(crate) async fn rest(&mut self) -> String {
         // A reset is an end, too.

@@ -22,6 +22,9 @@ use super::*;
 /// What is done with a question: the answers in their order, and how often it is polled before each.
 type Script = Vec<(u32, Result<String, NotAnswered>)>;
 
+/// A line of a script as tests write it.
+type Line<'a> = (u32, Result<&'a str, &'a str>);
+
 /// Answers by script, and remembers what it was asked.
 #[derive(Default)]
 struct Table {
@@ -34,9 +37,9 @@ struct Table {
 }
 
 impl Table {
-    fn new(script: &[(&str, &[(u32, Result<&str, &str>)])]) -> Self {
-        let entry = |(key, script): &(&str, &[(u32, Result<&str, &str>)])| {
-            let line = |(polls, outcome): &(u32, Result<&str, &str>)| {
+    fn new(script: &[(&str, &[Line<'_>])]) -> Self {
+        let entry = |(key, script): &(&str, &[Line<'_>])| {
+            let line = |(polls, outcome): &Line<'_>| {
                 let outcome = outcome.map(String::from);
                 (*polls, outcome.map_err(|reason| NotAnswered::Unavailable(reason.into())))
             };
@@ -216,7 +219,7 @@ fn at_most_so_many_at_a_time() {
     for (at_a_time, most) in [(0, 1), (1, 1), (4, 4), (9, 9), (10, 9)] {
         let entries: Vec<_> = keys.iter().map(|key| (&**key, FORM)).collect();
         let mut exchange = round(&entries);
-        let script: Vec<(&str, &[(u32, Result<&str, &str>)])> =
+        let script: Vec<(&str, &[Line<'_>])> =
             keys.iter().map(|key| (&**key, &[(2, Ok("{}"))][..])).collect();
         let table = Table::new(&script);
         let mut asking = Asking::default();

@@ -69,6 +69,7 @@ fn crash(policy: Policy, at: usize, fate: Fate) -> (Value, (usize, usize, usize)
     (reply, counts.get(), ended)
 }
 
+/// W-09: an effect that is left for the commit happens once, whatever dies and whoever comes again.
 #[test]
 fn no_step_of_a_commit_runs_twice_wherever_a_copy_dies_b6() {
     for once in [Once::AtLeastOnce, Once::AtMostOnce] {

@@ -2,6 +2,7 @@
 
 mod claims;
 mod faults;
+mod races;
 
 use std::{
     future::poll_fn,

@@ -131,7 +131,7 @@ fn name(message: &Value) -> String {
     shown.as_str().expect("a text").into()
 }
 
-/// Design: legacy eras; A3, A4, A6, A10, A11, G-13, R-137, R-229, R-231, B-61: the same programs over a held connection
+/// W-02; design: legacy eras; A3, A4, A6, A10, A11, G-13, R-137, R-229, R-231, B-61: the same programs over a held connection
 /// come to the same results, with answers in any order, refusals among them, and other calls in between; nothing is said
 /// to a call before all its questions are answered, and nothing at all for a checkpoint, which rests for a while.
 #[test]

@@ -20,7 +20,7 @@ pub struct ClientConfig {
     /// . Promise only what can be served.
     pub capabilities: ClientCapabilities,
     /// Further members of the capabilities object, each followed by a comma.
-    pub(super) members: String,
+    pub(crate) members: String,
     /// The revisions spoken, best first; modern ones are passed over. Default: 2025-11-25, 2025-06-18, 2025-03-26.
     pub versions: Vec<Version>,
     /// Bounds of messages; `asks_accepted` is how many asks may wait for their answers at a time, and one more is
@@ -35,6 +35,8 @@ pub struct ClientConfig {
     pub request_timeout: Duration,
     /// How long a request may take even with progress, the time of its asks not counted. Default 600 s.
     pub request_longest: Duration,
+    /// The id of the first request; later ones count up from there. Default 1.
+    pub first_id: i64,
     /// Events that wait to be polled; notifications beyond it are dropped. Default 256.
     pub events: usize,
 }
@@ -65,6 +67,7 @@ impl ClientConfig {
             unsolicited: Unsolicited::Refuse,
             request_timeout: Duration::from_secs(60),
             request_longest: Duration::from_secs(600),
+            first_id: 1,
             events: 256,
         }
     }

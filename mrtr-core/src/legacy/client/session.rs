@@ -74,9 +74,9 @@ impl ClientSession {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         Self {
+            next_call: config.first_id,
             config,
             phase: Phase::New,
-            next_call: 1,
             next_ask: 0,
             calls: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -161,6 +161,11 @@ impl ClientSession {
     /// session goes on.
     pub fn lost(&mut self, call: CallId, now: Timestamp) {
         self.fail(call, Failure::Lost, now);
+    }
+
+    /// The id that the next request would have.
+    pub(crate) const fn next_id(&self) -> i64 {
+        self.next_call
     }
 
     pub(super) fn opened(&self) -> Option<&Opened> {
