@@ -10,7 +10,7 @@ use crate::{
     client::{Aside, Exchange, Received, receive::Open},
     error::RpcError,
     http::{HttpError, Judgement},
-    jsonrpc::{self, Json, Message, Notification, Refused, RequestId},
+    jsonrpc::{self, Begun, Json, Message, Notification, Refused, RequestId},
     legacy::client::{self as session, ClientSession},
     time::Timestamp,
     wire::Era,
@@ -50,7 +50,11 @@ impl Connection {
     /// nobody can tell which that was, all that it may have been do: nothing waits for a reply that has passed by.
     pub fn handle_overlong(&mut self, via: Via, beginning: &[u8], now: Timestamp) {
         let limit = self.client.shared.config.limits.message_bytes;
-        let begun = jsonrpc::reply_begun(beginning).and_then(|id| id.as_i64()).map(PostId);
+        let begun = match jsonrpc::reply_begun(beginning) {
+            Begun::Reply(id) => id.as_i64().map(PostId),
+            Begun::NoReply => return,
+            Begun::Unclear => None,
+        };
         let posts: Vec<PostId> = match (via, begun) {
             (Via::Post(post), _) => Vec::from([post]),
             (Via::Pipe, Some(post)) => Vec::from([post]),
