@@ -200,11 +200,11 @@ fn r_004_errors_are_read_with_their_data() {
     };
     let error = read(r#"{"code":-32602,"message":"a\u0062","data":{"x": [1]},"more":1}"#);
     assert_eq!(
-        (error.code, &*error.message, error.data.as_deref()),
+        (error.code, &*error.message, error.data().map(Json::as_str)),
         (ErrorCode::INVALID_PARAMS, "ab", Some(r#"{"x": [1]}"#))
     );
-    assert_eq!(read(r#"{"code":1,"message":"","data":null}"#).data.as_deref(), Some("null"));
-    assert_eq!(read(r#"{"code":9223372036854775807,"message":""}"#).data, None);
+    assert_eq!(read(r#"{"code":1,"message":"","data":null}"#).data().map(Json::as_str), Some("null"));
+    assert_eq!(read(r#"{"code":9223372036854775807,"message":""}"#).data(), None);
 }
 
 /// No content of a message reaches a log by way of `Debug` of what was not understood.
