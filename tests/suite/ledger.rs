@@ -3,6 +3,7 @@
 mod answers;
 mod claims;
 mod codec;
+mod edges;
 mod explore;
 mod memory;
 mod random;

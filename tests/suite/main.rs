@@ -11,6 +11,7 @@ mod jsonrpc;
 mod ledger;
 mod ledger_wired;
 mod legacy;
+mod lines;
 mod replay_random;
 mod replay_rules;
 mod runtime;
