@@ -4,6 +4,7 @@ mod answers;
 mod claims;
 mod codec;
 mod edges;
+mod ends;
 mod explore;
 mod memory;
 mod random;

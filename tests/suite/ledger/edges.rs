@@ -188,6 +188,11 @@ fn what_is_shown() {
     assert!(done.starts_with("Done") && done.contains("sealed_bytes: Some("), "{done}");
     let reply: StoredReply = bench.replayed(2.0, retry());
     assert_eq!(format!("{reply:?}"), format!("StoredReply(Complete, {} bytes)", RESULT.len()));
+    let Action::Store(command) = bench.claim(retry()).poll(at(2.0)) else { panic!() };
+    let shown = format!("{command:?}");
+    assert!(shown.contains("CompareAndSet") && shown.contains("expected_bytes: None"), "{shown}");
+    let events = [StoreEvent::Applied, StoreEvent::Current(Some(vec![1, 2])), StoreEvent::Unavailable];
+    assert_eq!(format!("{events:?}"), "[Applied, Current(2 bytes), Unavailable]");
     let store = format!("{:?}", bench.store);
     assert!(store.contains("entries: 1"), "{store}");
     let outcome = format!("{COMPLETE:?}");
