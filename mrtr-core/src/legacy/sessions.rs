@@ -18,7 +18,7 @@ use crate::{
     jsonrpc::{self, Message, Refused, RequestId, write},
     seal::Principal,
     time::Timestamp,
-    wire::Version,
+    wire::{AskingMethod, Version},
 };
 
 /// The name of a session: 128 random bits in hex. Whoever has it, and is the principal it was given to, is in the
@@ -145,6 +145,15 @@ impl Delivery<'_> {
         match &self.message {
             Ok(Message::Request(request)) => Some(&request.id),
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => None,
+        }
+    }
+
+    /// Whether it is a request whose handler may run, and send on a stream of its own. Any other is answered at once.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        match &self.message {
+            Ok(Message::Request(request)) => AskingMethod::from_name(&request.method).is_some(),
+            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => false,
         }
     }
 

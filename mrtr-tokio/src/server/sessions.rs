@@ -120,11 +120,8 @@ impl Hub {
             }
             _ => return Posting::Modern(extra),
         };
-        let room = match delivery.request_id() {
-            Some(_) => self.room(),
-            None => None,
-        };
-        if room.is_none() && delivery.request_id().is_some() {
+        let room = if delivery.is_call() { self.room() } else { None };
+        if room.is_none() && delivery.is_call() {
             return Posting::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, FULL));
         }
         let session = delivery.session().clone();
