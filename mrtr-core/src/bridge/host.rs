@@ -412,6 +412,9 @@ impl Bridge {
     /// Takes back what a legacy host was asked for a call.
     pub(super) fn withdraw_asks(&mut self, host: HostId, call: &RequestId) {
         let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
+        if legacy.asked.is_empty() {
+            return;
+        }
         let gone: Vec<i64> = legacy
             .asked
             .iter()
@@ -423,6 +426,25 @@ impl Bridge {
         }
         for id in gone {
             self.cancel_ask(host, HostStream::Request(call.clone()), id);
+        }
+    }
+
+    /// Takes back what a legacy upstream that is gone had asked a legacy host.
+    pub(super) fn withdraw_pair(&mut self, link: super::LinkId, host: HostId) {
+        let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
+        let of =
+            |asked: &AskedHost| matches!(&asked.whose, Whose::Pair { link: other, .. } if *other == link);
+        let gone: Vec<(i64, Option<RequestId>)> = legacy
+            .asked
+            .iter()
+            .filter(|(_, asked)| of(asked))
+            .map(|(id, asked)| (*id, asked.call.clone()))
+            .collect();
+        for (id, call) in gone {
+            if let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) {
+                legacy.asked.remove(&id);
+            }
+            self.cancel_ask(host, call.map_or(HostStream::Common, HostStream::Request), id);
         }
     }
 

@@ -179,6 +179,9 @@ impl Bridge {
                 if let Some(call) = session.call {
                     self.session_lost(call, now);
                 }
+                if let Some(host) = session.host {
+                    self.withdraw_pair(id, host);
+                }
             }
         }
         for id in failed {

@@ -275,6 +275,8 @@ impl Bridge {
 
     /// Sends the last message for a host's request and forgets the request. Nothing if the host is gone.
     fn finish(&mut self, host: HostId, id: &RequestId, class: ReplyClass, bytes: Vec<u8>) {
+        // Whoever gets the outcome has nothing left to answer.
+        self.withdraw_asks(host, id);
         let Some(entry) = self.hosts.get_mut(&host) else { return };
         if entry.open.remove(id).is_none() {
             return;

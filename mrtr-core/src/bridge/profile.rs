@@ -98,12 +98,21 @@ impl Bridge {
         }
         for upstream in 0..self.upstreams.len() {
             if self.config.upstreams.get(upstream).is_some_and(|up| up.era == Era::Legacy) {
-                let want = Want { upstream, owner: self.owner(host), host: capabilities, asking: true };
-                let declared = String::from(declared.as_str());
-                let _ = self.open_session(&want, Some((host, version, &declared)), now);
+                let _ = self.open_dedicated(host, upstream, now);
             }
         }
         self.ask_all(host, id, Some(version), capabilities, now);
+    }
+
+    /// Begins a legacy host's own session with a legacy upstream, with what the host itself has declared.
+    pub(super) fn open_dedicated(&mut self, host: HostId, upstream: usize, now: Timestamp) -> LinkId {
+        let legacy = self.hosts.get_mut(&host).and_then(Host::legacy);
+        let (version, can, declared) = legacy
+            .map_or((Version::V2025_11_25, ClientCapabilities::default(), "{}".into()), |legacy| {
+                (legacy.version, legacy.capabilities, legacy.declared.clone())
+            });
+        let want = Want { upstream, owner: self.owner(host), host: can, asking: true };
+        self.open_session(&want, Some((host, version, &declared)), now)
     }
 
     fn ask_all(

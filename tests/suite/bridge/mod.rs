@@ -4,6 +4,7 @@ mod hosts;
 mod parked;
 mod pools;
 mod relay;
+mod simulation;
 
 use mrtr_tests::bridge::World;
 use serde_json::{Value, json};
