@@ -8,6 +8,7 @@ use allocation_counter::measure;
 use mrtr_core::{Limits, jsonrpc::admit};
 use mrtr_tests::{
     bench::{self, Case},
+    bridge_bench::Relay,
     exchange::{Bench, SUITES},
 };
 
@@ -35,6 +36,14 @@ fn cases() -> Vec<Case> {
         cases.push(Case::new(whole(suite), move || {
             number += 1;
             black_box(bench.exchange(number));
+        }));
+    }
+    // Through a bridge, modern to modern: a call and its result; a call and questions, whose state is wrapped.
+    for (name, interim) in [("bridge/relay-two-messages", false), ("bridge/relay-two-messages-wrapped", true)]
+    {
+        let mut relay = Relay::new();
+        cases.push(Case::new(name, move || {
+            black_box(relay.exchange(interim));
         }));
     }
     // The last request of an exchange with ten recorded asks.

@@ -133,6 +133,8 @@ pub struct Waits {
     pub hold: Duration,
     /// Between two signs of life to who waits: comments, progress. Default 15 s.
     pub alive: Duration,
+    /// A question waits in the inbox. Default 1,800 s; never longer than its exchange.
+    pub inbox: Duration,
     /// A session whose call was cancelled may still end it. Default 5 s, then the session is closed.
     pub drain: Duration,
     /// A session without work is kept. Default 300 s.
@@ -155,6 +157,7 @@ impl Default for Waits {
             grace: Duration::from_secs(5),
             hold: Duration::from_secs(25),
             alive: Duration::from_secs(15),
+            inbox: Duration::from_secs(1_800),
             drain: Duration::from_secs(5),
             idle: Duration::from_secs(300),
             pause_first: Duration::from_millis(50),

@@ -47,12 +47,14 @@
 //! | `relay` | one request, one response, all four ways |
 //! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7) |
+//! | `inbox` | questions for hosts that cannot show them |
 //! | `dialogue` | a legacy host's call at a modern upstream |
 //! | `state`, `timers` | what is sealed; deadlines |
 
 mod config;
 mod dialogue;
 mod host;
+mod inbox;
 mod link;
 mod output;
 mod parked;
@@ -71,6 +73,7 @@ use alloc::{
 };
 
 pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
+pub use inbox::{InboxAnswer, InboxEntry, InboxError, InboxId};
 pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
 
 use self::{
@@ -143,6 +146,7 @@ pub struct Bridge {
     draining: bool,
     curious: Vec<Curious>,
     gathers: BTreeMap<u64, Gather>,
+    inbox: inbox::Inbox,
     next_gather: u64,
     /// Whose resource it is, as lists said.
     uris: BTreeMap<Box<str>, usize>,
@@ -181,6 +185,7 @@ impl Bridge {
             draining: false,
             curious: Vec::new(),
             gathers: BTreeMap::new(),
+            inbox: inbox::Inbox::default(),
             next_gather: 0,
             uris: BTreeMap::new(),
         })
@@ -215,6 +220,7 @@ impl Bridge {
             Whom::Sent(_) => Reason::Deadline,
             Whom::Link(_) => Reason::Session,
             Whom::Queue => Reason::NoSession,
+            Whom::Inbox => Reason::Unanswered,
         };
         Some((at, reason))
     }
@@ -228,6 +234,7 @@ impl Bridge {
                 Whom::Sent(id) => self.sent_due(id, now),
                 Whom::Link(link) => self.link_due(link, now),
                 Whom::Queue => self.queue_due(now),
+                Whom::Inbox => self.inbox_due(now),
             }
         }
     }
@@ -247,7 +254,13 @@ impl Bridge {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let kept = self.parked.values().filter(|call| call.is_kept()).count();
-        Counts { kept, sessions: self.sessions_in_all(), waiting: self.queue.len(), ..self.counts }
+        Counts {
+            kept,
+            inbox: self.inbox.len(),
+            sessions: self.sessions_in_all(),
+            waiting: self.queue.len(),
+            ..self.counts
+        }
     }
 
     const fn fresh_id(&mut self) -> i64 {

@@ -126,6 +126,8 @@ pub enum Reason {
     Alive,
     /// No session became free.
     NoSession,
+    /// Nobody has answered a question in the inbox.
+    Unanswered,
     /// A kept result is no longer kept.
     Kept,
     /// A state-only round is gone on with.
@@ -150,6 +152,8 @@ pub struct Counts {
     pub sessions: usize,
     /// Requests that wait for a session.
     pub waiting: usize,
+    /// Questions that wait in the inbox.
+    pub inbox: usize,
     /// Hosts' requests so far.
     pub requests: u64,
     /// Interim results to modern hosts so far.

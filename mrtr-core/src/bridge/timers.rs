@@ -13,6 +13,7 @@ pub(super) enum Whom {
     Sent(i64),
     Link(LinkId),
     Queue,
+    Inbox,
 }
 
 /// All deadlines; each party has at most one.

@@ -1,6 +1,7 @@
 //! The bridge through its public API: R-248…R-265, BT-7, BT-8, design §9.
 
 mod hosts;
+mod inbox;
 mod parked;
 mod pools;
 mod relay;
