@@ -63,6 +63,9 @@ pub struct Config {
     pub waits: Waits,
     /// Kinds of question that an inbox answers for hosts that cannot; none by default.
     pub inbox: ClientCapabilities,
+    /// There are other processes with the same keys, and [`Output::ToPeer`](super::Output::ToPeer) reaches them: a retry
+    /// whose call another one holds is handed to it. Default false: such a retry is "lost".
+    pub replicas: bool,
     /// Legacy revisions served to hosts. Default 2025-11-25, 2025-06-18, 2025-03-26.
     pub versions: Vec<Version>,
 }
@@ -196,6 +199,7 @@ impl Config {
             quota: Quota::default(),
             waits: Waits::default(),
             inbox: ClientCapabilities::default(),
+            replicas: false,
             versions: alloc::vec![Version::V2025_11_25, Version::V2025_06_18, Version::V2025_03_26],
         }
     }

@@ -68,6 +68,8 @@ pub(super) enum Open {
     Dialogue(u64),
     Queued,
     Gather(u64),
+    /// Another process works on it.
+    Handed(u64),
     /// Waits until an upstream has said who it is.
     Profile,
 }
@@ -195,6 +197,7 @@ impl Bridge {
                 | Open::Dialogue(_)
                 | Open::Queued
                 | Open::Gather(_)
+                | Open::Handed(_)
                 | Open::Profile => {
                     self.cancel(host, &id, now);
                 }
@@ -381,6 +384,7 @@ impl Bridge {
             Open::Gather(gather) => {
                 self.gathers.remove(&gather);
             }
+            Open::Handed(number) => self.cancel_handed(number),
             Open::New | Open::Profile => {}
         }
         self.withdraw_asks(host, id);

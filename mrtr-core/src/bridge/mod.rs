@@ -20,6 +20,7 @@
 //! | a message of an upstream | [`handle_upstream`](Bridge::handle_upstream) |
 //! | an HTTP response ended without a JSON-RPC response | [`fail_call`](Bridge::fail_call) |
 //! | a process has ended, a session is unknown (404), a start failed | [`close_upstream`](Bridge::close_upstream) |
+//! | a message of another process | [`handle_peer`](Bridge::handle_peer), [`fail_peer`](Bridge::fail_peer) |
 //! | time is up | [`handle_timeout`](Bridge::handle_timeout) at [`poll_timeout`](Bridge::poll_timeout) |
 //!
 //! After each of them take [`poll_output`](Bridge::poll_output) until it is `None`; order matters.
@@ -47,12 +48,14 @@
 //! | `relay` | one request, one response, all four ways |
 //! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7) |
+//! | `handoff` | retries that reached another process than the call's |
 //! | `inbox` | questions for hosts that cannot show them |
 //! | `dialogue` | a legacy host's call at a modern upstream |
 //! | `state`, `timers` | what is sealed; deadlines |
 
 mod config;
 mod dialogue;
+mod handoff;
 mod host;
 mod inbox;
 mod link;
@@ -78,6 +81,7 @@ pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
 
 use self::{
     dialogue::Dialogue,
+    handoff::{Handed, Head},
     host::Host,
     link::{Link, Sent, UpstreamState},
     parked::Parked,
@@ -147,6 +151,12 @@ pub struct Bridge {
     curious: Vec<Curious>,
     gathers: BTreeMap<u64, Gather>,
     inbox: inbox::Inbox,
+    /// Requests that other processes work on.
+    handed: BTreeMap<u64, Handed>,
+    next_handed: u64,
+    /// Hosts of other processes.
+    remote: BTreeMap<HostId, Head>,
+    next_remote: u64,
     next_gather: u64,
     /// Whose resource it is, as lists said.
     uris: BTreeMap<Box<str>, usize>,
@@ -186,6 +196,10 @@ impl Bridge {
             curious: Vec::new(),
             gathers: BTreeMap::new(),
             inbox: inbox::Inbox::default(),
+            handed: BTreeMap::new(),
+            next_handed: 0,
+            remote: BTreeMap::new(),
+            next_remote: 0,
             next_gather: 0,
             uris: BTreeMap::new(),
         })
@@ -205,7 +219,15 @@ impl Bridge {
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.out.pop_front()
+        loop {
+            let output = self.out.pop_front()?;
+            if self.remote.is_empty() {
+                return Some(output);
+            }
+            if let Some(output) = self.redirected(output) {
+                return Some(output);
+            }
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) at the latest, and what for.
@@ -221,6 +243,7 @@ impl Bridge {
             Whom::Link(_) => Reason::Session,
             Whom::Queue => Reason::NoSession,
             Whom::Inbox => Reason::Unanswered,
+            Whom::Handed(_) => Reason::Owner,
         };
         Some((at, reason))
     }
@@ -235,6 +258,7 @@ impl Bridge {
                 Whom::Link(link) => self.link_due(link, now),
                 Whom::Queue => self.queue_due(now),
                 Whom::Inbox => self.inbox_due(now),
+                Whom::Handed(number) => self.handed_due(number, now),
             }
         }
     }

@@ -215,6 +215,12 @@ impl Bridge {
             Ok(Carried::Handle { epoch, call, round }) if epoch == self.epoch => {
                 self.resume(call, round, attached, m, now);
             }
+            // One that came from another process already is not sent on.
+            Ok(Carried::Handle { epoch, call, round })
+                if self.config.replicas && !self.remote.contains_key(&host) =>
+            {
+                self.hand_over(host, m, (epoch, call, round), now);
+            }
             Ok(Carried::Handle { .. }) => {
                 self.counts.lost += 1;
                 let error =

@@ -14,6 +14,7 @@ pub(super) enum Whom {
     Link(LinkId),
     Queue,
     Inbox,
+    Handed(u64),
 }
 
 /// All deadlines; each party has at most one.

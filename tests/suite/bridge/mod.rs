@@ -1,5 +1,6 @@
 //! The bridge through its public API: R-248…R-265, BT-7, BT-8, design §9.
 
+mod handoff;
 mod hosts;
 mod inbox;
 mod parked;

@@ -363,7 +363,7 @@ impl Simulation {
                     Said::Opened { link, .. } => {
                         self.processes.insert(*link, Process::default());
                     }
-                    Said::Alive { .. } => {}
+                    Said::Alive { .. } | Said::Peer { .. } => {}
                     Said::StreamClosed { .. } => {}
                 }
             }
