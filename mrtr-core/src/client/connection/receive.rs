@@ -206,7 +206,7 @@ impl Connection {
                             .any(|name| ours.iter().any(|version| version.name() == name))
                     })
                 }
-                Some(Err(error)) => crate::http::is_modern(error, limits),
+                Some(Err(error)) => crate::http::is_modern(error),
                 None => false,
             };
             if modern {
@@ -291,7 +291,7 @@ impl Connection {
             && !self.confirmed
             && matches!(self.state, State::Unknown | State::Probing { .. })
             && !self.config.legacy.is_empty()
-            && !crate::http::is_modern(error, &self.client.shared.config.limits)
+            && !crate::http::is_modern(error)
     }
 
     fn received<S>(
