@@ -267,7 +267,7 @@ impl Trip {
         match core::mem::replace(&mut self.state, State::Over) {
             State::Pending(exchange) => self.received(exchange.receive(message, at), at),
             State::Retrying(exchange) => self.received(exchange.receive(message, at), at),
-            other => {
+            other @ (State::Asked(_) | State::Done(_) | State::Refused(_) | State::Over) => {
                 self.state = other;
                 now::MORE
             }
@@ -293,7 +293,9 @@ impl Trip {
                         let method = serde_json::to_string(&message.method).unwrap_or_default();
                         self.say(now::ASIDE, format!(r#"{{"method":{method},"params":{params}}}"#))
                     }
-                    _ => now::MORE,
+                    Aside::Reply(_) | Aside::Request(_) | Aside::Error(_) | Aside::Unreadable(_) | _ => {
+                        now::MORE
+                    }
                 }
             }
             Received::Resend(resend) => self.resend(resend, at),
@@ -393,7 +395,7 @@ impl Trip {
         match judge(Sent::Request, status, kind, body, &limits) {
             Judgement::Message(message) => self.receive(message, time(now)),
             Judgement::Failed(error) | Judgement::MaybeLegacy(error) => self.say(now::HTTP, error),
-            _ => self.say(now::HTTP, "no reply"),
+            Judgement::Accepted | _ => self.say(now::HTTP, "no reply"),
         }
     }
 
@@ -428,7 +430,7 @@ impl Trip {
         match core::mem::replace(&mut self.state, State::Over) {
             State::Pending(exchange) => self.broke(exchange, time(now)),
             State::Retrying(exchange) => self.broke(exchange, time(now)),
-            other => {
+            other @ (State::Asked(_) | State::Done(_) | State::Refused(_) | State::Over) => {
                 self.state = other;
                 self.say(now::LOST, Stopped::Lost)
             }
