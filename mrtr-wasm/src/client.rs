@@ -108,16 +108,25 @@ impl Dialer {
         })))
     }
 
-    /// Takes in what a list of tools says about headers; what is invalid there is left out.
-    pub fn learn(&self, listed: &str) {
-        let Ok(listed) = Json::parse(listed, &self.0.limits) else { return };
+    /// Takes in what a list of tools says about headers. Gives the names of tools whose annotations are invalid,
+    /// a line each: they must not be called over HTTP.
+    pub fn learn(&self, listed: &str) -> String {
+        let mut invalid = String::new();
+        let Ok(listed) = Json::parse(listed, &self.0.limits) else { return invalid };
         let mut annotations = self.0.annotations.borrow_mut();
         for tool in listed.get("tools").and_then(Json::items).into_iter().flatten() {
-            let found = tool.get("inputSchema").and_then(|schema| ParamHeaders::from_schema(schema).ok());
-            if let (Some(name), Some(found)) = (text(tool, "name"), found) {
-                annotations.insert(name, found);
+            let Some(name) = text(tool, "name") else { continue };
+            match ParamHeaders::from_schema(tool.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT)) {
+                Ok(found) => {
+                    annotations.insert(name, found);
+                }
+                Err(_) => {
+                    invalid.push_str(&name);
+                    invalid.push('\n');
+                }
             }
         }
+        invalid
     }
 
     /// Whether a list of tools has said anything about this one.
