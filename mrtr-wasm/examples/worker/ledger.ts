@@ -16,7 +16,6 @@ interface State {
     deleteAll(): Promise<void>;
     setAlarm(at: number): Promise<void>;
   };
-  blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** One entry. */
@@ -24,14 +23,15 @@ export class Ledger {
   constructor(private readonly state: State) {}
 
   async fetch(request: Request): Promise<Response> {
-    const current = await this.state.storage.get("entry");
-    if (request.method === "GET") return reply(200, current);
+    if (request.method === "GET") return reply(200, await this.state.storage.get("entry"));
     const { expected, next, expires } = (await request.json()) as {
       expected: string | null;
       next: string | null;
       expires: number;
     };
-    // Between these two lines nobody else has a turn: an object delivers no other request while its storage works.
+    // From here to the put nobody else has a turn: an object delivers no other request while its storage works, and
+    // nothing else is awaited.
+    const current = await this.state.storage.get("entry");
     if (!same(current, decode(expected))) return reply(409, current);
     const bytes = decode(next);
     if (bytes === undefined) await this.state.storage.deleteAll();
