@@ -70,6 +70,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// A response that was refused elsewhere.
+    pub(crate) const fn of_response(reason: Refusal) -> Self {
+        Self { reason, id: None, response_to: None, wants_answer: false }
+    }
+
     /// What to tell the peer: `-32700` for what is no JSON, `-32600` for everything else.
     #[must_use]
     pub fn error(&self) -> RpcError {
@@ -123,6 +128,19 @@ pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refuse
         }
         Err(reason) => Err(Outline::default().refuse(reason)),
     }
+}
+
+/// The id that the beginning of a message names, if it looks like a response and its id stands before what it
+/// brings. For messages that are too long to be held: they are cut off anywhere.
+pub(crate) fn reply_begun(beginning: &[u8]) -> Option<RequestId> {
+    let valid = match core::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(cut) => core::str::from_utf8(beginning.get(..cut.valid_up_to())?).ok()?,
+    };
+    let outline = Outline::read(valid);
+    // The id is whole only if something follows it.
+    let replies = outline.method.is_none() && (outline.result.is_some() || outline.error.is_some());
+    outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json)
 }
 
 /// Sorts a checked value into its kind of message.
@@ -220,17 +238,18 @@ impl<'a> Outline<'a> {
         if name.len() > 2 + 6 * "jsonrpc".len() {
             return;
         }
-        let place = match text::decode(name).as_deref() {
-            Ok("jsonrpc") => &mut self.version,
-            Ok("id") => {
+        let Ok(name) = text::decode(name) else { return };
+        let place = match &*name {
+            "jsonrpc" => &mut self.version,
+            "id" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            Ok("method") => &mut self.method,
-            Ok("params") => &mut self.params,
-            Ok("result") => &mut self.result,
-            Ok("error") => &mut self.error,
-            Ok(_) | Err(text::LoneSurrogate) => return,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return,
         };
         *place = Some(member);
     }

@@ -11,6 +11,9 @@ use crate::jsonrpc::{Json, write};
 /// # use mrtr_core::wire::Sampling;
 /// let ask = Sampling::new(100).system("Answer in one word.").user("What is the capital of France?").request();
 /// ```
+///
+/// Images and audio go into [`user_content`](Self::user_content); a model that wants tools is answered with
+/// [`tool_results`](Self::tool_results).
 #[derive(Clone)]
 pub struct Sampling {
     messages: Vec<(&'static str, String)>,
@@ -37,7 +40,8 @@ impl Sampling {
         self.message("assistant", text_block(text))
     }
 
-    fn message(mut self, role: &'static str, content: String) -> Self {
+    /// Adds a message whose content is JSON text.
+    pub(crate) fn message(mut self, role: &'static str, content: String) -> Self {
         self.messages.push((role, content));
         self
     }
@@ -164,6 +168,18 @@ pub struct Root {
 }
 
 impl Root {
+    /// A root at `uri`, which has to begin with `file://` (R-155).
+    #[must_use]
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None }
+    }
+
+    /// The same with a name for people.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
     /// Reads the checked array of an answer.
     pub(crate) fn list(roots: Json<'_>) -> Vec<Self> {
         let text = |root: Json<'_>, name| root.get(name).and_then(Json::as_string).map(Cow::into_owned);

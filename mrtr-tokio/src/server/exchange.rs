@@ -25,6 +25,7 @@ use super::{
 use crate::{
     clock,
     drive::{Attempt, Committing, Next},
+    room,
 };
 
 /// Answers a request.
@@ -57,13 +58,17 @@ where
             .await;
     }
     let limit = shared.service.server().config().limits.message_bytes;
-    let bytes = match rules::read(body, limit, shared.bounds.body_timeout).await {
+    let mut room = shared.room.take();
+    let bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
         Ok(bytes) => bytes,
         Err(BodyFault::TooLarge) => return rules::refuse(GateFault::TooLarge { limit }, extra),
         Err(BodyFault::TooSlow) => {
             return rules::bare(StatusCode::REQUEST_TIMEOUT, extra, "the body took too long\n");
         }
         Err(BodyFault::Broken) => return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n"),
+        Err(BodyFault::NoRoom) => {
+            return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many bytes at once\n");
+        }
     };
     let mut extra = extra;
     if let Some(hub) = &shared.legacy {
@@ -73,7 +78,7 @@ where
             Posting::Modern(given) => extra = given,
         }
     }
-    respond(Taken { shared, parts, identity, accepts, bytes, permit }, extra).await
+    respond(Taken { shared, parts, identity, accepts, bytes, room, permit }, extra).await
 }
 
 /// A request whose body is read.
@@ -83,6 +88,7 @@ struct Taken {
     identity: Identity,
     accepts: Accepts,
     bytes: Vec<u8>,
+    room: room::Taken,
     permit: OwnedSemaphorePermit,
 }
 
@@ -120,7 +126,8 @@ pub(super) async fn begin(
 ///
 /// The attempt borrows the body, the headers and the principal, so all of them live in this one future.
 async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) {
-    let Taken { shared, parts, identity, accepts, bytes, permit } = taken;
+    // The room is that of the bytes, and kept as long.
+    let Taken { shared, parts, identity, accepts, bytes, room: _room, permit } = taken;
     let busy = shared.busy.subscribe();
     let entropy = match clock::entropy() {
         Ok(entropy) => entropy,

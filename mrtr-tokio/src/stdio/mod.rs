@@ -34,6 +34,7 @@ use crate::{
     changes::Changes,
     clock::{self, Clock},
     drive::{Attempt, Committing, Next},
+    room::Room,
     server::Identity,
     store::{self, AnyStore, Store},
 };
@@ -47,6 +48,9 @@ pub struct Options {
     pub changes: Changes,
     /// Requests at once, subscriptions included. Those over the bound get `-32603`. Default 256.
     pub requests: usize,
+    /// Bytes of the lines of these requests. Those over the bound get `-32603`. One message finds room always: less
+    /// than `Limits::message_bytes` is taken for as much. Default 64 MiB.
+    pub request_bytes: usize,
     /// How long requests in hand may still take after the end of the input. Default 5 s.
     pub grace: Duration,
     /// Where the time comes from.
@@ -62,6 +66,7 @@ impl Default for Options {
         Self {
             changes: Changes::new(),
             requests: 256,
+            request_bytes: 64 << 20,
             grace: Duration::from_secs(5),
             clock: Clock::system(),
             store: None,
@@ -113,6 +118,7 @@ pub async fn serve(
         store: options.store,
         lines,
         running: Mutex::new(BTreeMap::new()),
+        room: Room::new(options.request_bytes.max(limit)),
         legacy,
     });
     let mut tasks = JoinSet::new();
@@ -201,6 +207,8 @@ struct Shared {
     lines: mpsc::Sender<Vec<u8>>,
     /// What runs, by its id, with what cancels it.
     running: Mutex<BTreeMap<RequestId, oneshot::Sender<()>>>,
+    /// For their lines.
+    room: Room,
     legacy: Option<Legacy>,
 }
 
@@ -224,6 +232,7 @@ impl Shared {
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => return self.at_once(&line).await,
         };
         let (cancel, cancelled) = oneshot::channel();
+        let mut room = self.room.take();
         let refusal = {
             let mut running = self.running();
             if running.contains_key(&id) {
@@ -231,6 +240,8 @@ impl Shared {
                 Some(RpcError::new(ErrorCode::INVALID_REQUEST, text))
             } else if running.len() >= limit {
                 Some(RpcError::internal("Internal error: too many requests at once"))
+            } else if room.grow(line.len()).is_err() {
+                Some(RpcError::internal("Internal error: too many bytes of requests at once"))
             } else {
                 running.insert(id.clone(), cancel);
                 None
@@ -242,6 +253,7 @@ impl Shared {
         let (shared, closing) = (Arc::clone(self), closing.subscribe());
         tasks.spawn(async move {
             shared.request(&id, &line, cancelled, closing).await;
+            drop((line, room));
             shared.running().remove(&id);
         });
     }
