@@ -473,7 +473,9 @@ impl Trip {
 
     /// The peer's error: its data, JSON text.
     pub fn peer_data(&self) -> Option<String> {
-        self.outcome().and_then(Result::err).and_then(|error| error.data.clone())
+        self.outcome()
+            .and_then(Result::err)
+            .and_then(|error| error.data().map(|data| data.as_str().to_owned()))
     }
 
     /// The state was refused: takes the peer's error as the outcome.

@@ -21,6 +21,5 @@ mod replay_rules;
 mod runtime;
 mod seal;
 mod server;
-mod state;
 mod translate;
 mod vectors;

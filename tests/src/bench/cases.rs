@@ -36,7 +36,8 @@ pub fn cases() -> Vec<Case> {
         }));
     }
     // Through a bridge, modern to modern: a call and its result; a call and questions, whose state is wrapped.
-    for (name, interim) in [("bridge/relay-two-messages", false), ("bridge/relay-two-messages-wrapped", true)] {
+    for (name, interim) in [("bridge/relay-two-messages", false), ("bridge/relay-two-messages-wrapped", true)]
+    {
         let mut relay = Relay::new();
         cases.push(Case::new(name, move || {
             black_box(relay.exchange(interim));

@@ -124,7 +124,6 @@ impl Connection {
             return;
         };
         self.next_id = self.next_id.max(session.next_id());
-        let limits = &self.client.shared.config.limits;
         let modern = match (&why, &fault) {
             (Closed::Refused(error), _) => is_modern(error),
             (_, Some(HttpError { error: Some(error), .. })) => is_modern(error),

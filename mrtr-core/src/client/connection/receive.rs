@@ -197,7 +197,6 @@ impl Connection {
         };
         if let State::Opening { probe, .. } = &mut self.state {
             *probe = None;
-            let limits = &self.client.shared.config.limits;
             let modern = match &outcome {
                 Some(Ok(result)) => {
                     result.get("supportedVersions").and_then(Json::items).is_some_and(|list| {
