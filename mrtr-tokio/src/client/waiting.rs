@@ -3,8 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use mrtr_core::{
-    client::{Answerer, Ask, Exchange, InputRequired, ResumeError},
-    http::ParamHeaders,
+    client::{
+        Answerer, Ask, Exchange, InputRequired, ResumeError,
+        connection::{self, Connection},
+    },
+    wire::AskingMethod,
 };
 
 use super::{CallError, Client, Reply};
@@ -55,7 +58,8 @@ impl Client {
     ///
     /// If the bytes are not whole, were saved for another server, or are over what this client allows.
     pub fn load(&self, saved: &[u8]) -> Result<Waiting, ResumeError> {
-        let exchange = self.inner.core.resume(saved, &self.inner.server)?;
+        let exchange =
+            self.inner.machine.look(|connection| connection.client().resume(saved, &self.inner.server))?;
         Ok(Waiting { exchange, server: Arc::clone(&self.inner.server) })
     }
 
@@ -68,6 +72,20 @@ impl Client {
         if waiting.server != self.inner.server {
             return Err(CallError::OtherServer);
         }
-        self.inner.carry_on(waiting.exchange, ParamHeaders::NONE, answerer).await
+        let exchange = self.inner.ask(waiting.exchange, answerer).await?;
+        // The retry has the headers of the first request, and another process may have listed the tools.
+        if self.inner.over_http
+            && exchange.method() == AskingMethod::ToolsCall.name()
+            && self.inner.machine.annotations().is_empty()
+            && let Err(error) = self.list_tools().await
+        {
+            tracing::debug!(%error, "the tools were not listed before a saved call went on");
+        }
+        let mut exchange = Some(exchange);
+        let resume = move |connection: &mut Connection, now| match exchange.take() {
+            Some(exchange) => connection.resume(exchange, now),
+            None => Err(connection::CallError::Closed),
+        };
+        self.inner.run(resume, answerer).await
     }
 }
