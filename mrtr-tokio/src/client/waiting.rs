@@ -3,10 +3,12 @@
 use std::{fmt, sync::Arc};
 
 use mrtr_core::{
+    Entropy,
     client::{
         Answerer, Ask, Exchange, InputRequired, ResumeError,
         connection::{self, Connection},
     },
+    seal::{SealError, Sealer},
     wire::AskingMethod,
 };
 
@@ -37,6 +39,21 @@ impl Waiting {
     pub fn save(&self, out: &mut Vec<u8>) {
         self.exchange.save(&self.server, out);
     }
+
+    /// [`save`](Self::save), sealed: nobody without the key can read or change it, nor have it taken for a call to
+    /// another server.
+    ///
+    /// # Errors
+    ///
+    /// If the sealer only signs.
+    pub fn save_sealed(
+        &self,
+        sealer: &Sealer,
+        entropy: &Entropy,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        self.exchange.save_sealed(&self.server, sealer, entropy, out)
+    }
 }
 
 impl fmt::Debug for Waiting {
@@ -61,6 +78,18 @@ impl Client {
         let exchange =
             self.inner.machine.look(|connection| connection.client().resume(saved, &self.inner.server))?;
         Ok(Waiting { exchange, server: Arc::clone(&self.inner.server) })
+    }
+
+    /// Reads a call that [`Waiting::save_sealed`] wrote for this server, under any key of the sealer's ring.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load), and if it does not open.
+    pub fn load_sealed(&self, saved: &[u8], sealer: &Sealer) -> Result<Waiting, ResumeError> {
+        let server = &self.inner.server;
+        let exchange =
+            self.inner.machine.look(|connection| connection.client().resume_sealed(saved, server, sealer))?;
+        Ok(Waiting { exchange, server: Arc::clone(server) })
     }
 
     /// Carries a call on: puts what is not answered yet to `answerer`, and so on until the result is there.
