@@ -3,6 +3,7 @@
 mod answerers;
 mod answers;
 mod asks;
+mod echoes;
 mod exchange;
 mod laws;
 mod limits;
