@@ -99,6 +99,13 @@ impl Connection {
         }
     }
 
+    /// HTTP: the server does not know the session any more, which it said (404) to something other than a request: a
+    /// request that it said so to goes into [`handle_http`](Self::handle_http). What is on the wire fails, and the next
+    /// call opens another session.
+    pub fn handle_session_gone(&mut self, now: Timestamp) {
+        self.session_gone(None, now);
+    }
+
     /// The server's process has ended. What is on the wire fails; exchanges that wait for answers are with the
     /// embedder, and untouched.
     pub fn handle_closed(&mut self, now: Timestamp) {
@@ -384,7 +391,7 @@ impl Connection {
                 }
                 self.pump(now);
             }
-            (State::Legacy(_), Some(request)) if error.status == 404 => self.session_gone(request, now),
+            (State::Legacy(_), Some(request)) if error.status == 404 => self.session_gone(Some(request), now),
             (State::Legacy(_), Some(request)) => {
                 // A JSON-RPC error is the server's word on the request, whatever the status (G-01).
                 let Some(call) = self.requests.remove(&request) else { return };
@@ -439,7 +446,8 @@ fn replied(message: &Admitted<'_>) -> Option<i64> {
     let id: Option<&RequestId> = match message {
         Ok(Message::Response(response)) => response.id.as_ref(),
         Ok(Message::Request(_) | Message::Notification(_)) => None,
-        Err(refused) => refused.response_to.as_ref(),
+        // A message with an id and nothing else can only be meant as one.
+        Err(refused) => refused.response_to.as_ref().or(refused.id.as_ref()),
     };
     id.and_then(RequestId::as_i64)
 }
