@@ -374,7 +374,8 @@ export class Attempt {
 
   /**
    * Says, after everything that needs no answer has settled, that the handler gets no further. One macrotask is enough
-   * for siblings in a `Promise.all`. A recorded round needs no pause: what it waits for is known (A3).
+   * for siblings in a `Promise.all`. A recorded round needs less: what it waits for is known (A3), and all that matters is
+   * that a handler which returns over an open ask has done so (A9).
    */
   #rest(): void {
     if (this.#restDue || this.#left || this.#freed) return;
@@ -389,8 +390,10 @@ export class Attempt {
       }
       this.poll();
     };
-    if (this.#call.replaying()) queueMicrotask(rest);
-    else macrotask(rest);
+    if (!this.#call.replaying()) return macrotask(rest);
+    let turns = 16;
+    const turn = () => (--turns > 0 ? queueMicrotask(turn) : rest());
+    queueMicrotask(turn);
   }
 
   #arm(at: number): void {

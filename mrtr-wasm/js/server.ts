@@ -292,8 +292,10 @@ export class McpServer {
         else pieces.error(error);
       },
     };
-    const attempt = await this.#serve(request.method, lines.join("\n"), request.headers, options, sink, (limit) =>
-      read(request.body, limit),
+    // What is said to be long was refused already, and no host hands over more than was said.
+    const said = request.headers.has("content-length");
+    const attempt = await this.#serve(request.method, lines.join("\n"), request.headers, options, sink, async (limit) =>
+      said ? new Uint8Array(await request.arrayBuffer()) : read(request.body, limit),
     );
     if (attempt !== undefined && !attempt.isOver) {
       request.signal?.addEventListener("abort", () => attempt.gone(), { once: true });
@@ -325,6 +327,7 @@ export class McpServer {
     options: RequestOptions,
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
+    again = false,
   ): Promise<Attempt | undefined> {
     const refuse = (problem: string): undefined => {
       this.#around.report(problem);
@@ -347,8 +350,9 @@ export class McpServer {
     try {
       call = engine.open(method, lines);
     } catch (error) {
-      this.#trap(error, living);
-      throw error;
+      // Nothing has happened yet: another instance serves it.
+      if (again || !this.#trap(error, living)) throw error;
+      return this.#serve(method, lines, headers, options, sink, body, true);
     }
     if (call.is_answered()) return answer(call, sink);
     let bytes: Uint8Array | undefined;
@@ -439,10 +443,11 @@ export class McpServer {
   }
 
   /** An instance has trapped: everything that runs in it is lost, and the next request gets another one. */
-  #trap(error: unknown, dead: Glue): void {
-    trapped(error, dead);
+  #trap(error: unknown, dead: Glue): boolean {
+    if (!trapped(error, dead)) return false;
     if (this.#engine?.glue === dead) this.#engine = undefined;
     for (const attempt of [...this.#live]) if (attempt.instance === dead) attempt.abandon(error);
+    return true;
   }
 
   #lost(body: Uint8Array, sink: Sink, error: unknown): void {

@@ -2,6 +2,8 @@
 //! entropy.
 
 pub mod bench;
+pub mod bridge;
+pub mod bridge_bench;
 pub mod exchange;
 pub mod form;
 pub mod hostile;

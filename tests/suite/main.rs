@@ -1,5 +1,6 @@
 //! One test binary for everything that goes through the public API: one link, many modules.
 
+mod bridge;
 mod client;
 mod connection;
 mod digest;
@@ -14,6 +15,7 @@ mod ledger;
 mod ledger_wired;
 mod legacy;
 mod legacy_client;
+mod lines;
 mod replay_random;
 mod replay_rules;
 mod runtime;

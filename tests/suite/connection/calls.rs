@@ -357,7 +357,7 @@ fn r_025_minus_32002_is_still_an_error_of_the_server() {
     line.error(&sent, json!({"code": -32002, "message": "Resource not found", "data": {"uri": "r:x"}}));
     let Failure::Peer(error) = failure(line.only()).1 else { panic!() };
     assert_eq!(
-        (error.code, error.data.as_deref()),
+        (error.code, error.data().map(mrtr_core::jsonrpc::Json::as_str)),
         (mrtr_core::ErrorCode::LEGACY_RESOURCE_NOT_FOUND, Some(r#"{"uri":"r:x"}"#))
     );
 }
