@@ -12,6 +12,7 @@
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
+//! | [`hostile`] | a server that misbehaves, for tests of clients | `hostile` |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
 //! A server in twelve lines:
@@ -57,6 +58,10 @@ pub mod client;
 mod drive;
 #[cfg(feature = "cli")]
 pub mod example_tools;
+#[cfg(feature = "hostile")]
+pub mod hostile;
+#[cfg(feature = "server")]
+mod room;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

@@ -2,8 +2,11 @@
 //! entropy.
 
 pub mod bench;
+pub mod bridge;
+pub mod bridge_bench;
 pub mod exchange;
 pub mod form;
+pub mod hostile;
 pub mod legacy;
 pub mod model;
 pub mod world;

@@ -28,6 +28,7 @@ mod ask;
 mod commit;
 mod ctx;
 mod degrade;
+mod elsewhere;
 pub(crate) mod live;
 mod notify;
 mod race;

@@ -231,6 +231,20 @@ impl Sessions {
         entropy: impl FnOnce() -> Entropy,
     ) -> Posted<'b> {
         let message = jsonrpc::admit(body, &self.service.server().config().limits);
+        self.post_message(headers, message, accepts, principal, now, entropy)
+    }
+
+    /// Judges a POST whose body was admitted: a modern one is still there to be handed on
+    /// ([`Admission`](jsonrpc::Admission)).
+    pub fn post_message<'b, H: Headers + ?Sized>(
+        &mut self,
+        headers: &H,
+        message: Result<Message<'b>, Refused>,
+        accepts: Accepts,
+        principal: Principal<'_>,
+        now: Timestamp,
+        entropy: impl FnOnce() -> Entropy,
+    ) -> Posted<'b> {
         let opening = match &message {
             Ok(message) => Opening::judge(headers, message),
             // What cannot be read cannot say its era; the session does.

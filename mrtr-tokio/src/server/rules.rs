@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request::Pa
 use mrtr_core::http::{Accepts, Gate, GateFault, Headers, ReplyHead, Verdict};
 
 use super::body::ReplyBody;
+use crate::room::Taken;
 
 /// The headers of a request as the core sees them.
 pub(super) struct Head<'a>(pub(super) &'a Parts);
@@ -113,10 +114,17 @@ pub(super) enum BodyFault {
     TooLarge,
     TooSlow,
     Broken,
+    /// It would fit, but for all the others that are held.
+    NoRoom,
 }
 
-/// Reads a body of at most `limit` bytes, whatever its length was said to be.
-pub(super) async fn read<B>(body: B, limit: usize, within: std::time::Duration) -> Result<Vec<u8>, BodyFault>
+/// Reads a body of at most `limit` bytes, whatever its length was said to be, and takes room for it as it comes.
+pub(super) async fn read<B>(
+    body: B,
+    limit: usize,
+    within: std::time::Duration,
+    room: &mut Taken,
+) -> Result<Vec<u8>, BodyFault>
 where
     B: http_body::Body,
     B::Data: bytes::Buf,
@@ -133,6 +141,7 @@ where
                 if chunk.len() > limit - bytes.len() {
                     return Err(BodyFault::TooLarge);
                 }
+                room.grow(chunk.len()).map_err(|_| BodyFault::NoRoom)?;
                 bytes.extend_from_slice(chunk);
                 let taken = chunk.len();
                 bytes::Buf::advance(&mut data, taken);

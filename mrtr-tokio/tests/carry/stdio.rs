@@ -134,6 +134,29 @@ async fn what_is_no_message_costs_one_line() {
     assert!(refused.contains("\"id\":2") && refused.contains("too many requests"), "{refused}");
 }
 
+/// G-38: many messages that are each within their bound do not add up to more than all may take.
+#[tokio::test(start_paused = true)]
+async fn lines_share_a_bound_of_bytes() {
+    let mut limits = Limits::default();
+    limits.message_bytes = 800;
+    let mut options = Options::default();
+    options.request_bytes = 1_000;
+    let (mut peer, mut seen) = start(limits, options);
+    let long = |id, bytes: usize| format!("{:bytes$}", call(id, "echo", r#"{"text":"hi"}"#));
+    let bytes = 400;
+    peer.send(&format!("{:bytes$}", call(1, "wait", "{}"))).await;
+    assert_eq!(seen.next().await, "waiting");
+    peer.send(&long(2, 600)).await;
+    assert!(long(2, 0).len() <= 600 && peer.line().await.contains("hi"));
+    peer.send(&long(3, 601)).await;
+    let refused = peer.line().await;
+    assert!(refused.contains("\"id\":3") && refused.contains("too many bytes"), "{refused}");
+    seen.go.notify_one();
+    assert!(peer.line().await.contains("went on"));
+    peer.send(&long(4, 800)).await;
+    assert!(peer.line().await.contains("hi"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_lets_requests_finish_for_a_while() {
     let (mut peer, mut seen) = start(Limits::default(), Options::default());

@@ -341,7 +341,7 @@ fn states_over_the_caps_are_refused() {
     assert_eq!(wide.retry(&first, Value::Object(all)).text(), "18");
 }
 
-/// R-073, design of states: a tool, prompt, resource or family of resources may give its questions more or less time than
+/// R-073, G-55, design of states: a tool, prompt, resource or family of resources may give its questions more or less time than
 /// the sealer does; every round anew, and never beyond the exchange's deadline.
 #[test]
 fn r_073_a_time_of_its_own_for_each_thing_that_asks() {
