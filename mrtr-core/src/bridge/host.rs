@@ -70,6 +70,8 @@ pub(super) enum Open {
     Gather(u64),
     /// Another process works on it.
     Handed(u64),
+    /// It hears of changes.
+    Listen(u64),
     /// Waits until an upstream has said who it is.
     Profile,
 }
@@ -198,6 +200,7 @@ impl Bridge {
                 | Open::Queued
                 | Open::Gather(_)
                 | Open::Handed(_)
+                | Open::Listen(_)
                 | Open::Profile => {
                     self.cancel(host, &id, now);
                 }
@@ -209,6 +212,7 @@ impl Bridge {
             self.release(&entry.owner, |usage| &mut usage.calls);
         }
         if entry.is_legacy() {
+            self.stop_listening_for(host, now);
             self.close_dedicated(host);
             self.serve_queue(now);
         }
@@ -326,7 +330,7 @@ impl Bridge {
                     self.cancel(host, &id, now);
                 }
             }
-            "notifications/initialized" => self.host_ready(host),
+            "notifications/initialized" => self.host_ready(host, now),
             // BT-4: nobody was promised to be told. Progress of a person has no place to go (BT-1).
             _ => {}
         }
@@ -335,12 +339,13 @@ impl Bridge {
         }
     }
 
-    fn host_ready(&mut self, host: HostId) {
+    fn host_ready(&mut self, host: HostId, now: Timestamp) {
         let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
         legacy.ready = true;
         for (stream, bytes) in core::mem::take(&mut legacy.waiting) {
             self.tell(host, stream, bytes);
         }
+        self.listen_for(host, now);
     }
 
     fn host_response(&mut self, host: HostId, response: Response<'_>, now: Timestamp) {
@@ -385,6 +390,7 @@ impl Bridge {
                 self.gathers.remove(&gather);
             }
             Open::Handed(number) => self.cancel_handed(number),
+            Open::Listen(number) => self.stop_listening(number, now),
             Open::New | Open::Profile => {}
         }
         self.withdraw_asks(host, id);

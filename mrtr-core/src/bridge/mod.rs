@@ -46,6 +46,8 @@
 //! | `host` | hosts' connections and the messages they bring |
 //! | `route` | which upstream a request is for |
 //! | `relay` | one request, one response, all four ways |
+//! | `listen` | changes of lists and resources |
+//! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
 //! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7) |
 //! | `handoff` | retries that reached another process than the call's |
@@ -59,6 +61,7 @@ mod handoff;
 mod host;
 mod inbox;
 mod link;
+mod listen;
 mod output;
 mod parked;
 mod pool;
@@ -151,6 +154,8 @@ pub struct Bridge {
     curious: Vec<Curious>,
     gathers: BTreeMap<u64, Gather>,
     inbox: inbox::Inbox,
+    listeners: BTreeMap<u64, listen::Listener>,
+    next_listener: u64,
     /// Requests that other processes work on.
     handed: BTreeMap<u64, Handed>,
     next_handed: u64,
@@ -196,6 +201,8 @@ impl Bridge {
             curious: Vec::new(),
             gathers: BTreeMap::new(),
             inbox: inbox::Inbox::default(),
+            listeners: BTreeMap::new(),
+            next_listener: 0,
             handed: BTreeMap::new(),
             next_handed: 0,
             remote: BTreeMap::new(),
@@ -277,9 +284,7 @@ impl Bridge {
     /// Numbers for an operator.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let kept = self.parked.values().filter(|call| call.is_kept()).count();
         Counts {
-            kept,
             inbox: self.inbox.len(),
             sessions: self.sessions_in_all(),
             waiting: self.queue.len(),

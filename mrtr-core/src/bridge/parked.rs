@@ -139,10 +139,6 @@ struct Outcome {
 }
 
 impl Parked {
-    pub(super) const fn is_kept(&self) -> bool {
-        self.delivered
-    }
-
     /// What its deadline is for.
     pub(super) fn reason(&self) -> Reason {
         match self.next().map(|(_, reason)| reason) {
@@ -641,14 +637,17 @@ impl Bridge {
 
     /// The final result goes to whoever waits for it, and is kept for as long as the state that led to it is good.
     fn deliver(&mut self, call: u64, now: Timestamp) {
-        let kept = self.parked.values().filter(|other| other.delivered).count();
         let Some(parked) = self.parked.get_mut(&call) else { return };
         let Some(outcome) = &parked.outcome else { return };
         let (class, body) = (outcome.class, outcome.body.clone());
-        let keep = parked.expires.is_some_and(|at| at > now) && body.len() <= KEPT && kept < KEPT_AT_A_TIME;
+        let keep = parked.expires.is_some_and(|at| at > now)
+            && body.len() <= KEPT
+            && self.counts.kept < KEPT_AT_A_TIME;
         let hosts = take_hosts(parked);
         if keep {
-            parked.delivered = true;
+            if !core::mem::replace(&mut parked.delivered, true) {
+                self.counts.kept += 1;
+            }
             (parked.params, parked.urls, parked.asks) = (None, None, Vec::new());
             (parked.flush, parked.hold, parked.grace, parked.alive) = (None, None, None, None);
             self.schedule(call);
@@ -788,6 +787,7 @@ impl Bridge {
         self.inbox.withdraw(&Asker::Parked(call), None);
         self.schedule_inbox();
         if let Some(mut parked) = self.parked.remove(&call) {
+            self.counts.kept -= usize::from(parked.delivered);
             self.timers.set(Whom::Parked(call), &mut parked.timer, None);
         }
     }

@@ -671,7 +671,8 @@ impl Bridge {
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             return (session.in_flight.len() == 1).then(|| session.in_flight.first().copied()).flatten();
         }
-        let mut found = self.sent.iter().filter(|(_, sent)| sent.link == link).map(|(id, _)| *id);
+        let talks = |sent: &Sent| sent.link == link && !matches!(sent.purpose, Purpose::Listen(_));
+        let mut found = self.sent.iter().filter(|(_, sent)| talks(sent)).map(|(id, _)| *id);
         let first = found.next();
         if found.next().is_some() { None } else { first }
     }
@@ -689,14 +690,21 @@ impl Bridge {
             let stream = call.and_then(|call| self.host_stream(link, call)).unwrap_or(HostStream::Common);
             return self.tell(host, stream, with_params(notification));
         }
+        if self.links.get(&link).is_some_and(|link| matches!(link.kind, super::link::LinkKind::Legacy(_))) {
+            return self.changed(link, None, notification);
+        }
         // which stream it belongs to.
         let meta = notification.param("_meta");
         let named = meta.and_then(|meta| meta.get(key::SUBSCRIPTION_ID)).and_then(RequestId::from_json);
         let Some(id) = named.as_ref().and_then(RequestId::as_i64) else { return };
-        let Some(Purpose::Relay(relay)) = self.sent_on(link, id).map(|sent| &sent.purpose) else { return };
-        if relay.version.is_some() {
-            return;
-        }
+        let relay = match self.sent_on(link, id).map(|sent| &sent.purpose) {
+            Some(Purpose::Relay(relay)) if relay.version.is_none() => relay,
+            Some(Purpose::Listen(number)) => {
+                let number = *number;
+                return self.changed(link, Some(number), notification);
+            }
+            _ => return,
+        };
         let (host, id) = (relay.host, relay.id.clone());
         let mut bytes = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
         write::string(&mut bytes, &notification.method);
