@@ -70,6 +70,7 @@
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
 //! | [`translate`] | one message of one era in the words of the other |
+//! | [`bridge`] | any host, any server: what crosses, what waits, who is asked |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
 //!
@@ -102,6 +103,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod audit;
+pub mod bridge;
 pub mod catalog;
 pub mod client;
 pub mod digest;

@@ -2,6 +2,7 @@
 //! entropy.
 
 pub mod bench;
+pub mod bridge;
 pub mod exchange;
 pub mod form;
 pub mod hostile;

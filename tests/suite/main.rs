@@ -1,5 +1,6 @@
 //! One test binary for everything that goes through the public API: one link, many modules.
 
+mod bridge;
 mod client;
 mod connection;
 mod digest;

@@ -131,7 +131,7 @@ fn write_params(
 }
 
 /// `message` with the origin before it.
-pub(super) fn write_message(out: &mut Vec<u8>, message: Json<'_>, origin: Origin<'_>) -> Edit {
+pub(crate) fn write_message(out: &mut Vec<u8>, message: Json<'_>, origin: Origin<'_>) -> Edit {
     let Origin::Named(name) = origin else { return Edit::Keep };
     if message.as_str().len() < 2 || message.as_string().is_none() {
         return Edit::Keep;

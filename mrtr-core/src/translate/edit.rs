@@ -90,7 +90,7 @@ pub(crate) fn edit_object(
         };
         let mark = out.len();
         // The separator as it was, unless there is nothing to separate from.
-        let separator = if first { name_at } else { at };
+        let separator = if first && at > 1 { name_at } else { at };
         write::one_line(out, slice(separator, start));
         match edit(&name, Json::trusted(slice(start, end)), out) {
             Edit::Keep => {
@@ -101,6 +101,10 @@ pub(crate) fn edit_object(
             Edit::Drop => out.truncate(mark),
         }
         at = end;
+    }
+    // The space before the brace.
+    if !first {
+        write::one_line(out, slice(at, whole.len().saturating_sub(1)));
     }
     let mut tail = Tail { out, first };
     more.add(&mut tail);
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_kept_to_the_byte() {
-        for text in ["{}", "{\"a\" : 1.50 , \"\\u0062\":[ {} ]}", r#"{"\ud800":1e999,"a":{"a":null}}"#] {
+        for text in ["{}", "{ \"a\" : 1.50 , \"\\u0062\":[ {} ] }", r#"{"\ud800":1e999,"a":{"a":null}}"#] {
             assert_eq!(edited(text, |_, _, _| Edit::Keep, Keep), text);
         }
         assert_eq!(edited("{\n\"a\":\n1}", |_, _, _| Edit::Keep, Keep), "{\"a\":1}");

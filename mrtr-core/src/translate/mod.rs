@@ -33,9 +33,11 @@ mod params;
 mod result;
 
 pub use answer::{answer_to_legacy, answer_to_modern};
+pub(crate) use ask::write_message;
 pub use ask::{ModernAsk, Origin, Unsayable, Wording, ask_to_legacy, ask_to_modern};
 pub use capability::{promise, understood};
-use edit::Keep;
+pub(crate) use edit::{Edit, Keep, Tail, edit_object};
+pub(crate) use error::caused;
 pub use error::{NoUrls, UrlRequired, error_to_legacy, error_to_modern, url_required};
 pub use params::{ModernMeta, params_to_legacy, params_to_modern};
 pub use result::{result_to_legacy, result_to_modern};

@@ -1,0 +1,328 @@
+//! The bridge: any host, any server, no question lost between them (R-248…R-265, BT-1…BT-8).
+//!
+//! ```text
+//!            host modern                     host legacy
+//!  upstream  relay: bytes through,           dialogue: the bridge runs the rounds and asks
+//!  modern    its state wrapped, nothing held the host by requests of its own
+//!
+//!  upstream  parked: the upstream's call     relay: ids mapped, one session a host
+//!  legacy    waits here between the rounds
+//! ```
+//!
+//! One machine without I/O, clock or randomness. The embedder names hosts' connections ([`HostId`]), the bridge names
+//! connections to upstreams ([`LinkId`]).
+//!
+//! | what happened | tell the bridge |
+//! |---|---|
+//! | a pipe, a legacy HTTP session or a modern POST begins | [`open_host`](Bridge::open_host) |
+//! | a message of a host | [`handle_host`](Bridge::handle_host) |
+//! | it is gone: the pipe, the session, or the POST's stream before its response | [`close_host`](Bridge::close_host) |
+//! | a message of an upstream | [`handle_upstream`](Bridge::handle_upstream) |
+//! | an HTTP response ended without a JSON-RPC response | [`fail_call`](Bridge::fail_call) |
+//! | a process has ended, a session is unknown (404), a start failed | [`close_upstream`](Bridge::close_upstream) |
+//! | time is up | [`handle_timeout`](Bridge::handle_timeout) at [`poll_timeout`](Bridge::poll_timeout) |
+//!
+//! After each of them take [`poll_output`](Bridge::poll_output) until it is `None`; order matters.
+//!
+//! # Two HTTP fronts
+//!
+//! A modern POST is a host of its own ([`HostKind::Post`]): open it, hand in its body with its headers, write what comes
+//! for it with [`http::ReplyBody`](crate::http::ReplyBody); it is forgotten after its last message. A legacy session
+//! ([`HostKind::Session`]) is one host from `initialize` on; each message names the POST it belongs to
+//! ([`HostStream`]). Which a POST is, [`http::Opening`](crate::http::Opening) tells. Session ids are the embedder's.
+//!
+//! # What is held
+//!
+//! *Modern to modern*: nothing between two rounds. The upstream's state travels inside one of the bridge's, bound to
+//! principal, request and upstream, so any replica with the keys takes the next round.
+//!
+//! *Parked*: the upstream's call, its session, its questions. The state that the host carries is a handle to it, which
+//! names the process that holds it ([`epoch`](Bridge::epoch)): elsewhere it is "lost", never run again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config`, `output` | what goes in, what comes out |
+//! | `host` | hosts' connections and the messages they bring |
+//! | `route` | which upstream a request is for |
+//! | `relay` | one request, one response, all four ways |
+//! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
+//! | `parked` | a modern host's call at a legacy upstream (BT-7) |
+//! | `dialogue` | a legacy host's call at a modern upstream |
+//! | `state`, `timers` | what is sealed; deadlines |
+
+mod config;
+mod dialogue;
+mod host;
+mod link;
+mod output;
+mod parked;
+mod pool;
+mod profile;
+mod relay;
+mod route;
+mod state;
+mod timers;
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    vec::Vec,
+};
+
+pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
+pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
+
+use self::{
+    dialogue::Dialogue,
+    host::Host,
+    link::{Link, Sent, UpstreamState},
+    parked::Parked,
+    pool::Queued,
+    profile::Curious,
+    route::Gather,
+    state::{Random, Vault},
+    timers::{Timers, Whom},
+};
+use crate::{
+    entropy::Entropy,
+    http::ReplyClass,
+    jsonrpc::{RequestId, write},
+    seal::Principal,
+    time::Timestamp,
+};
+
+/// Who a host was authenticated as: what everything here is bound to. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Owner(Option<Arc<[u8]>>);
+
+impl Owner {
+    fn new(principal: Principal<'_>) -> Self {
+        Self(match principal {
+            Principal::Anonymous => None,
+            Principal::Authenticated(name) => Some(name.into()),
+        })
+    }
+
+    fn principal(&self) -> Principal<'_> {
+        self.0.as_deref().map_or(Principal::Anonymous, Principal::Authenticated)
+    }
+}
+
+/// What one principal has under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    calls: usize,
+    parked: usize,
+}
+
+/// The bridge. See the [module](self).
+///
+/// Every method appends its outputs to a queue; taking them is [`poll_output`](Self::poll_output)'s.
+pub struct Bridge {
+    config: Config,
+    vault: Vault,
+    random: Random,
+    epoch: [u8; 16],
+    /// The most severe need for names: several upstreams, or configured.
+    named: bool,
+    hosts: BTreeMap<HostId, Host>,
+    upstreams: Vec<UpstreamState>,
+    links: BTreeMap<LinkId, Link>,
+    sent: BTreeMap<i64, Sent>,
+    parked: BTreeMap<u64, Box<Parked>>,
+    dialogues: BTreeMap<u64, Box<Dialogue>>,
+    queue: VecDeque<Queued>,
+    queue_timer: Option<Timestamp>,
+    usage: BTreeMap<Owner, Usage>,
+    timers: Timers,
+    out: VecDeque<Output>,
+    counts: Counts,
+    next_id: i64,
+    next_link: u64,
+    draining: bool,
+    curious: Vec<Curious>,
+    gathers: BTreeMap<u64, Gather>,
+    next_gather: u64,
+    /// Whose resource it is, as lists said.
+    uris: BTreeMap<Box<str>, usize>,
+}
+
+impl Bridge {
+    /// A bridge. `seed` is the source of all its randomness, used for as long as it lives.
+    ///
+    /// # Errors
+    ///
+    /// If the upstreams cannot be told apart.
+    pub fn new(config: Config, seed: Entropy) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut random = Random::new(seed);
+        let epoch = random.bytes(b"bridge/epoch");
+        Ok(Self {
+            vault: Vault::new(&config.sealer, &config.limits),
+            named: config.name_origin || config.upstreams.len() > 1,
+            upstreams: config.upstreams.iter().map(|_| UpstreamState::default()).collect(),
+            config,
+            random,
+            epoch,
+            hosts: BTreeMap::new(),
+            links: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            dialogues: BTreeMap::new(),
+            queue: VecDeque::new(),
+            queue_timer: None,
+            usage: BTreeMap::new(),
+            timers: Timers::default(),
+            out: VecDeque::new(),
+            counts: Counts::default(),
+            next_id: 1,
+            next_link: 1,
+            draining: false,
+            curious: Vec::new(),
+            gathers: BTreeMap::new(),
+            next_gather: 0,
+            uris: BTreeMap::new(),
+        })
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Names this process in the handles that it seals: another one, or this one after a restart, has another.
+    #[must_use]
+    pub const fn epoch(&self) -> &[u8; 16] {
+        &self.epoch
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest, and what for.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
+        let (at, whom) = self.timers.next()?;
+        let reason = match whom {
+            Whom::Parked(call) => self.parked.get(&call).map_or(Reason::Kept, |call| call.reason()),
+            Whom::Dialogue(call) => {
+                self.dialogues.get(&call).map_or(Reason::Alive, |dialogue| dialogue.reason())
+            }
+            Whom::Sent(_) => Reason::Deadline,
+            Whom::Link(_) => Reason::Session,
+            Whom::Queue => Reason::NoSession,
+        };
+        Some((at, reason))
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        while let Some(whom) = self.timers.due(now) {
+            match whom {
+                Whom::Parked(call) => self.parked_due(call, now),
+                Whom::Dialogue(call) => self.dialogue_due(call, now),
+                Whom::Sent(id) => self.sent_due(id, now),
+                Whom::Link(link) => self.link_due(link, now),
+                Whom::Queue => self.queue_due(now),
+            }
+        }
+    }
+
+    /// Takes no new calls from now on; retries of parked ones are served (SIGTERM).
+    pub const fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether nothing is under way and nothing waits for a retry: a draining bridge may end.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.counts.open == 0 && self.counts.parked == 0
+    }
+
+    /// Numbers for an operator.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let kept = self.parked.values().filter(|call| call.is_kept()).count();
+        Counts { kept, sessions: self.sessions_in_all(), waiting: self.queue.len(), ..self.counts }
+    }
+
+    const fn fresh_id(&mut self) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// Responds to a host's request; `body` writes what follows the id: `"result":…` or `"error":…`.
+    fn respond(&mut self, host: HostId, id: &RequestId, class: ReplyClass, body: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        id.write(&mut bytes);
+        bytes.push(b',');
+        body(&mut bytes);
+        bytes.push(b'}');
+        self.finish(host, id, class, bytes);
+    }
+
+    fn respond_error(&mut self, host: HostId, id: &RequestId, class: ReplyClass, error: &crate::RpcError) {
+        let mut bytes = Vec::with_capacity(256);
+        write::error(&mut bytes, Some(id), error);
+        self.finish(host, id, class, bytes);
+    }
+
+    /// Sends the last message for a host's request and forgets the request. Nothing if the host is gone.
+    fn finish(&mut self, host: HostId, id: &RequestId, class: ReplyClass, bytes: Vec<u8>) {
+        let Some(entry) = self.hosts.get_mut(&host) else { return };
+        if entry.open.remove(id).is_none() {
+            return;
+        }
+        let class = match class {
+            // In this era 404 says that the session is gone.
+            ReplyClass::MethodNotFound | ReplyClass::MissingCapability if entry.is_legacy() => {
+                ReplyClass::HandlerError
+            }
+            other => other,
+        };
+        let (owner, kind) = (entry.owner.clone(), entry.kind);
+        self.counts.open -= 1;
+        self.release(&owner, |usage| &mut usage.calls);
+        if kind == HostKind::Post {
+            self.hosts.remove(&host);
+        }
+        let stream = HostStream::Request(id.clone());
+        self.out.push_back(Output::ToHost { host, stream, bytes, last: Some(class) });
+    }
+
+    fn release(&mut self, owner: &Owner, what: impl Fn(&mut Usage) -> &mut usize) {
+        if let Some(usage) = self.usage.get_mut(owner) {
+            let count = what(usage);
+            *count = count.saturating_sub(1);
+            if usage.calls == 0 && usage.parked == 0 {
+                self.usage.remove(owner);
+            }
+        }
+    }
+
+    /// A message to a host that ends nothing.
+    fn tell(&mut self, host: HostId, stream: HostStream, bytes: Vec<u8>) {
+        if self.hosts.contains_key(&host) {
+            self.out.push_back(Output::ToHost { host, stream, bytes, last: None });
+        }
+    }
+}
+
+impl core::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Bridge")
+            .field("hosts", &self.hosts.len())
+            .field("links", &self.links.len())
+            .field("sent", &self.sent.len())
+            .field("parked", &self.parked.len())
+            .field("dialogues", &self.dialogues.len())
+            .field("outputs", &self.out.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,29 @@
+//! The bridge through its public API: R-248…R-265, BT-7, BT-8, design §9.
+
+mod hosts;
+mod parked;
+mod pools;
+mod relay;
+
+use mrtr_tests::bridge::World;
+use serde_json::{Value, json};
+
+/// What a host can answer: everything.
+fn all() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}})
+}
+
+fn forms() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+/// A text result of a tool.
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+/// Nothing is left over: no request, no parked call, no timer but those of idle sessions.
+fn rests(world: &World) {
+    let counts = world.bridge.counts();
+    assert_eq!((counts.open, counts.parked, counts.waiting), (0, 0, 0), "{counts:?}");
+}

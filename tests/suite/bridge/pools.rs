@@ -1,0 +1,368 @@
+//! Sessions with legacy upstreams: who may use which, and for how long (R-253, G-46, BT-8, design §9).
+
+use std::time::Duration;
+
+use mrtr_core::{
+    bridge::{HostId, LinkId, Reason, Transport},
+    wire::Era,
+};
+use mrtr_tests::bridge::{Said, World, config, form};
+use serde_json::{Value, json};
+
+use super::{all, forms, rests, text};
+
+/// Begins a call on a new session and lets it be asked: its host, the session, its id there.
+fn park(world: &mut World, principal: &str, question: i64) -> (HostId, LinkId, i64, Value) {
+    let (host, _) = world.call(principal, &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let call = said[1].json()["id"].as_i64().unwrap();
+    world.up(link, &form(json!(question), "m"));
+    world.pass(Duration::from_millis(10));
+    let state = world.reply(host)["result"]["requestState"].clone();
+    (host, link, call, state)
+}
+
+/// Design §9: one principal gets at most half of the sessions; what it abandons never blocks others; full: 10 s, then `-32603` with `data.retryAfterMs`.
+#[test]
+fn an_abandoned_conversation_blocks_nobody_else() {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    for question in 0..2 {
+        park(&mut world, "mallory", question);
+    }
+    let (third, _) = world.call("mallory", &forms(), &json!({}));
+    assert!(world.take().is_empty());
+    assert_eq!(world.bridge.counts().waiting, 1);
+    let (_, link, call, state) = park(&mut world, "alice", 9);
+    let (host, _) = world.call(
+        "alice",
+        &forms(),
+        &json!({"requestState": state, "inputResponses": {"u1": {"action": "decline"}}}),
+    );
+    assert_eq!(world.sent().1["id"], 9);
+    world.result(link, call, text("done"));
+    assert_eq!(world.reply(host)["result"]["content"], text("done")["content"]);
+    // Her session is free, but it is hers; the third call waits for one of its own.
+    world.pass(Duration::from_secs(10));
+    let reply = world.reply(third);
+    assert_eq!(
+        (&reply["error"]["code"], &reply["error"]["data"]),
+        (&json!(-32603), &json!({"retryAfterMs": 10000}))
+    );
+    // Until the abandoned ones are given up.
+    world.pass(Duration::from_secs(120));
+    world.take();
+    world.pass(Duration::from_secs(5));
+    world.take();
+    world.call("mallory", &forms(), &json!({}));
+    assert!(!world.take().is_empty());
+}
+
+/// Waiters have a bound of their own, and one that is cancelled is forgotten.
+#[test]
+fn waiters_are_bounded() {
+    let mut config = config(&[("up", Transport::Pipe, Era::Legacy)]);
+    (config.pool.processes, config.pool.waiters) = (1, 2);
+    let mut world = World::new(config);
+    let (_, link, call, _) = park(&mut world, "alice", 1);
+    let (first, _) = world.call("alice", &forms(), &json!({}));
+    let (second, _) = world.call("alice", &forms(), &json!({}));
+    let (third, _) = world.call("alice", &forms(), &json!({}));
+    assert_eq!(world.reply(third)["error"]["data"], json!({"retryAfterMs": 10000}));
+    world.bridge.close_host(first, world.now);
+    assert_eq!(world.bridge.counts().waiting, 1);
+    assert_eq!(world.bridge.poll_timeout().unwrap().1, Reason::NoSession);
+    world.result(link, call, text("x"));
+    let (_, sent) = world.sent();
+    world.result(link, sent["id"].as_i64().unwrap(), text("y"));
+    assert_eq!(world.reply(second)["result"]["content"], text("y")["content"]);
+}
+
+/// Design §9: a session that was promised nothing cannot be asked, and runs any number of calls.
+#[test]
+fn sessions_without_a_promise_are_shared() {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (first, _) = world.call("alice", &json!({}), &json!({}));
+    let (link, promise, said) = world.begin("2025-11-25");
+    assert_eq!(promise, json!({}));
+    let one = said[1].json()["id"].as_i64().unwrap();
+    let (second, _) = world.call("alice", &json!({}), &json!({}));
+    let (same, sent) = world.sent();
+    assert_eq!(same, link);
+    world.result(link, sent["id"].as_i64().unwrap(), text("2"));
+    assert_eq!(world.reply(second)["result"]["content"], text("2")["content"]);
+    world.result(link, one, text("1"));
+    assert_eq!(world.reply(first)["result"]["content"], text("1")["content"]);
+    rests(&world);
+}
+
+/// G-46: one session for each set of capabilities, never a superset; an idle one of the same set is used again; BT-8: sessions of others are not.
+#[test]
+fn one_session_for_each_promise_g46_bt8() {
+    let mut world = World::single(Transport::Http, Era::Legacy);
+    let mut used = Vec::new();
+    for (principal, capabilities) in
+        [("alice", forms()), ("alice", json!({"roots": {}})), ("alice", all()), ("bob", forms())]
+    {
+        let (host, _) = world.call(principal, &capabilities, &json!({}));
+        let (link, promise, said) = world.begin("2025-11-25");
+        assert_eq!(promise, capabilities);
+        world.result(link, said[1].json()["id"].as_i64().unwrap(), text("x"));
+        world.reply(host);
+        used.push(link);
+    }
+    let (host, _) = world.call("bob", &forms(), &json!({}));
+    let (link, sent) = world.sent();
+    assert_eq!(link, used[3]);
+    world.result(link, sent["id"].as_i64().unwrap(), text("x"));
+    world.reply(host);
+    assert_eq!(world.bridge.counts().sessions, 4);
+    // Idle sessions end.
+    world.pass(Duration::from_secs(301));
+    assert_eq!(world.bridge.counts().sessions, 0);
+    assert_eq!(world.take().iter().filter(|said| matches!(said, Said::Closed { .. })).count(), 4);
+}
+
+/// Design §9: negotiated down: 2025-06-18 is promised forms only, 2025-03-26 no elicitation; a promise it would misread is taken back before the first call.
+#[test]
+fn promises_to_older_servers_r246() {
+    let urls = json!({"elicitation": {"url": {}}, "sampling": {"tools": {}}});
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (host, _) = world.call("alice", &urls, &json!({}));
+    let said = world.take();
+    let Said::Up { link: first, .. } = said[1] else { panic!("{said:?}") };
+    let init = said[1].json();
+    assert_eq!(init["params"]["capabilities"], urls);
+    let result = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}});
+    world.result(first, init["id"].as_i64().unwrap(), result.clone());
+    let said = world.take();
+    assert!(matches!(said[0], Said::Closed { link } if link == first), "{said:?}");
+    let Said::Up { link: second, .. } = said[2] else { panic!("{said:?}") };
+    let init = said[2].json();
+    assert_eq!(
+        (&init["params"]["capabilities"], &init["params"]["protocolVersion"]),
+        (&json!({"sampling": {}}), &json!("2025-06-18"))
+    );
+    world.result(second, init["id"].as_i64().unwrap(), result);
+    let call = world.take()[1].json();
+    assert_eq!(call["method"], "tools/call");
+    world.result(second, call["id"].as_i64().unwrap(), text("done"));
+    assert_eq!(world.reply(host)["result"]["content"], text("done")["content"]);
+    // Known from now on.
+    world.call("bob", &all(), &json!({}));
+    let init = world.take()[1].json();
+    assert_eq!(
+        init["params"]["capabilities"],
+        json!({"elicitation": {"form": {}}, "sampling": {"context": {}}, "roots": {}})
+    );
+
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    world.call("alice", &all(), &json!({}));
+    let init = world.take()[1].json();
+    let result = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}});
+    world.result(LinkId(1), init["id"].as_i64().unwrap(), result);
+    let init = world.take()[2].json();
+    assert_eq!(init["params"]["capabilities"], json!({"sampling": {"context": {}}, "roots": {}}));
+}
+
+/// A session that cannot begin: its calls fail with a reason, nothing is tried for ever.
+#[test]
+fn sessions_that_do_not_begin() {
+    for answer in [
+        json!({"error": {"code": -32602, "message": "no"}}),
+        json!({"result": {"protocolVersion": "1999-01-01", "capabilities": {}}}),
+        json!({"result": 7}),
+    ] {
+        let mut world = World::single(Transport::Pipe, Era::Legacy);
+        let (host, _) = world.call("alice", &forms(), &json!({}));
+        let init = world.take()[1].json();
+        let mut message = answer.clone();
+        message["jsonrpc"] = json!("2.0");
+        message["id"] = init["id"].clone();
+        world.up(LinkId(1), &message);
+        let said = world.take();
+        let reply =
+            said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap_or_else(|| panic!("{said:?}"));
+        let Said::Host { host: to, .. } = reply else { unreachable!() };
+        assert_eq!((*to, &reply.json()["error"]["code"]), (host, &json!(-32603)));
+        rests(&world);
+        assert_eq!(world.bridge.counts().sessions, 0);
+    }
+}
+
+/// BT-8: lists, prompts, completions cross one to one, on a session that may be busy with a parked call; discovery is made of `initialize`.
+#[test]
+fn the_rest_of_the_protocol_crosses_bt8_r260_r046() {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (host, _) = world.post("alice", "server/discover", json!({}), &forms());
+    let (_, _, said) = world.begin("2025-11-25");
+    let reply = said.last().unwrap().json();
+    let Said::Host { host: to, .. } = said.last().unwrap() else { panic!("{said:?}") };
+    assert_eq!(*to, host);
+    assert_eq!(
+        reply["result"],
+        json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "logging": {}},
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "old", "version": "2"}}})
+    );
+    let (host, _) = world.post("alice", "tools/list", json!({"cursor": "c"}), &forms());
+    let (link, sent) = world.sent();
+    assert_eq!(sent["params"], json!({"cursor": "c"}));
+    world.result(
+        link,
+        sent["id"].as_i64().unwrap(),
+        json!({"tools": [{"name": "t", "execution": {}, "inputSchema": {}}], "nextCursor": "d"}),
+    );
+    let reply = world.reply(host);
+    assert_eq!(
+        (&reply["result"]["tools"], &reply["result"]["nextCursor"], &reply["result"]["ttlMs"]),
+        (&json!([{"name": "t", "inputSchema": {}}]), &json!("d"), &json!(0))
+    );
+    // Busy with a parked call: still there for a list.
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (same, call) = world.sent();
+    assert_eq!(same, link);
+    world.up(link, &form(json!(1), "m"));
+    world.pass(Duration::from_millis(10));
+    world.reply(host);
+    let (host, _) = world.post(
+        "alice",
+        "completion/complete",
+        json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}}),
+        &forms(),
+    );
+    let said = world.take();
+    let sent = said.iter().find(|said| matches!(said, Said::Up { .. })).unwrap();
+    let Said::Up { link: other, .. } = *sent else { unreachable!() };
+    // A session of its own is begun while there is room for one.
+    assert_ne!(other, link);
+    let _ = (host, call);
+    // R-261, G-40: a resource that is not there.
+    let (host, _) = world.post("bob", "resources/read", json!({"uri": "file:///x"}), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    world.error(link, said[1].json()["id"].as_i64().unwrap(), json!({"code": -32002, "message": "no"}));
+    assert_eq!(
+        world.reply(host)["error"],
+        json!({"code": -32602, "message": "no", "data": {"uri": "file:///x"}})
+    );
+    // what the modern era has not, or the bridge does not carry.
+    for method in ["ping", "logging/setLevel", "resources/subscribe", "initialize", "tasks/get"] {
+        let (host, _) = world.post("bob", method, json!({}), &forms());
+        assert_eq!(world.reply(host)["error"]["code"], -32601, "{method}");
+    }
+}
+
+/// Draining: no new calls, parked ones are served.
+#[test]
+fn draining() {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (_, link, call, state) = park(&mut world, "alice", 1);
+    world.bridge.drain();
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    assert_eq!(world.reply(host)["error"]["code"], -32603);
+    assert!(!world.bridge.is_idle());
+    let (host, _) = world.call(
+        "alice",
+        &forms(),
+        &json!({"requestState": state, "inputResponses": {"u1": {"action": "cancel"}}}),
+    );
+    world.take();
+    world.result(link, call, text("done"));
+    assert_eq!(world.reply(host)["result"]["content"], text("done")["content"]);
+    assert!(world.bridge.is_idle());
+}
+
+/// BT-6, R-235: `-32042`: urls to open; once all are accepted and done with, the call is made again under a new id; never more than three times.
+#[test]
+fn urls_that_are_required_bt6_r235_r261() {
+    let required = |ids: &[&str]| {
+        let urls: Vec<Value> = ids.iter().map(|id| json!({"mode": "url", "elicitationId": id, "message": format!("open {id}"), "url": "https://x.example/"})).collect();
+        json!({"code": -32042, "message": "open", "data": {"elicitations": urls}})
+    };
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (host, _) = world.call("alice", &all(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let first = said[1].json();
+    world.error(link, first["id"].as_i64().unwrap(), required(&["e1", "e2"]));
+    let reply = world.reply(host);
+    assert_eq!(
+        reply["result"]["inputRequests"]["u1"],
+        json!({"method": "elicitation/create", "params": {"mode": "url", "message": "open e1", "url": "https://x.example/"}})
+    );
+    let accepted = json!({"u1": {"action": "accept"}, "u2": {"action": "accept"}});
+    let (host, _) = world.call(
+        "alice",
+        &all(),
+        &json!({"requestState": reply["result"]["requestState"], "inputResponses": accepted}),
+    );
+    // Until it is done with, or 25 s have passed.
+    assert!(world.take().is_empty());
+    let complete = |id: &str| json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": id}});
+    world.up(link, &complete("e1"));
+    assert!(world.take().is_empty());
+    world.up(link, &complete("e2"));
+    let (_, again) = world.sent();
+    assert_eq!(again["params"], first["params"]);
+    assert_ne!(again["id"], first["id"]);
+    // The same again: held, in case it is done with meanwhile; then asked.
+    world.error(link, again["id"].as_i64().unwrap(), required(&["e3", "e4"]));
+    assert!(world.take().is_empty());
+    world.pass(Duration::from_secs(25));
+    let said = world.take();
+    let reply = said.last().unwrap().json();
+    let _ = host;
+    assert_eq!(reply["result"]["inputRequests"].as_object().unwrap().len(), 2, "{reply}");
+    let (host, _) = world.call("alice", &all(), &json!({"requestState": reply["result"]["requestState"], "inputResponses": {"u3": {"action": "accept"}, "u4": {"action": "accept"}}}));
+    world.pass(Duration::from_secs(25));
+    let said = world.take();
+    let again = said.iter().find(|said| matches!(said, Said::Up { .. })).unwrap().json();
+    world.error(link, again["id"].as_i64().unwrap(), required(&["e5"]));
+    let reply = world.reply(host);
+    let (host, _) = world.call("alice", &all(), &json!({"requestState": reply["result"]["requestState"], "inputResponses": {"u5": {"action": "accept"}}}));
+    world.up(link, &complete("e5"));
+    let (_, third) = world.sent();
+    world.error(link, third["id"].as_i64().unwrap(), required(&["e6"]));
+    assert_eq!(world.reply(host)["error"]["code"], -32603);
+    rests(&world);
+}
+
+/// BT-6: a url that is refused ends the call; a host that cannot open any gets `-32021`; empty or malformed data is `-32603`.
+#[test]
+fn urls_that_are_not_opened_bt6() {
+    let required = json!({"code": -32042, "message": "open", "data": {"elicitations": [{"elicitationId": "e", "message": "m", "url": "https://x.example/"}]}});
+    for (method, params) in [("tools/call", json!({"name": "t"})), ("prompts/get", json!({"name": "p"}))] {
+        let mut world = World::single(Transport::Http, Era::Legacy);
+        let (host, _) = world.post("alice", method, params.clone(), &all());
+        let (link, _, said) = world.begin("2025-11-25");
+        world.error(link, said[1].json()["id"].as_i64().unwrap(), required.clone());
+        let mut again = params;
+        again["requestState"] = world.reply(host)["result"]["requestState"].clone();
+        again["inputResponses"] = json!({"u1": {"action": "decline"}});
+        let (host, _) = world.post("alice", method, again, &all());
+        let reply = world.reply(host);
+        if method == "tools/call" {
+            assert_eq!(
+                (&reply["result"]["isError"], &reply["result"]["resultType"]),
+                (&json!(true), &json!("complete"))
+            );
+        } else {
+            assert_eq!(reply["error"]["code"], -32603);
+        }
+        rests(&world);
+    }
+    for (data, code) in [
+        (required, -32021),
+        (json!({"code": -32042, "message": "m", "data": {"elicitations": []}}), -32603),
+        (json!({"code": -32042, "message": "m"}), -32603),
+    ] {
+        let mut world = World::single(Transport::Pipe, Era::Legacy);
+        let (host, _) = world.call("alice", &forms(), &json!({}));
+        let (link, _, said) = world.begin("2025-11-25");
+        world.error(link, said[1].json()["id"].as_i64().unwrap(), data);
+        let reply = world.reply(host);
+        assert_eq!(reply["error"]["code"], code, "{reply}");
+        if code == -32021 {
+            assert_eq!(reply["error"]["data"], json!({"requiredCapabilities": {"elicitation": {"url": {}}}}));
+        }
+        rests(&world);
+    }
+}
