@@ -146,7 +146,7 @@ impl Http {
 
     /// Sends something to the server's origin, and only there; redirects within it are followed, and credentials that
     /// were refused are asked for once more. Gives the head of the response.
-    async fn send(
+    pub(super) async fn send(
         &self,
         method: Method,
         with: HeaderMap,

@@ -47,6 +47,8 @@
 
 mod authorize;
 mod call;
+#[cfg(feature = "bridge")]
+pub(crate) mod carry;
 mod child;
 mod connect;
 mod event;

@@ -14,9 +14,9 @@ mod inspect;
 mod later;
 mod ledger;
 mod legacy;
+mod legacy_edges;
 #[cfg(unix)]
 mod pty;
-mod legacy_edges;
 mod stdio;
 mod support;
 #[cfg(unix)]
