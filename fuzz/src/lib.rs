@@ -1,5 +1,6 @@
 //! What the targets share: limits, and a second reading of JSON to compare with.
 
+pub mod bridge;
 pub mod server;
 
 use std::{collections::BTreeMap, fmt::Write as _};

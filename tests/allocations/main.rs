@@ -94,3 +94,16 @@ fn a_replayed_ask_allocates_at_most_9_times() {
     let (one, ten) = (serve(1), serve(10));
     assert!(ten <= one + 9 * 9, "{one} for one ask, {ten} for ten");
 }
+
+// Design: the bridge. 10,000 parked calls on HTTP sessions cost at most 4 KiB each beyond the questions themselves.
+#[test]
+fn a_parked_call_is_small() {
+    let mut held = None;
+    let count = 10_000;
+    let info = allocation_counter::measure(|| held = Some(mrtr_tests::bridge_bench::parked(count)));
+    let question = 150;
+    let each = u64::try_from(info.bytes_current).expect("something is held") / count;
+    println!("{each} bytes a parked call");
+    assert!(each <= 4_096 + question, "{each}");
+    drop(held);
+}

@@ -31,6 +31,7 @@ pub enum Said {
     Opened { link: LinkId, upstream: usize },
     Closed { link: LinkId },
     StreamClosed { link: LinkId, call: i64 },
+    Peer { peer: [u8; 16], bytes: Vec<u8> },
 }
 
 impl Said {
@@ -133,6 +134,12 @@ impl World {
         self.up_raw(link, None, &message.to_string());
     }
 
+    /// A message of another process.
+    pub fn peer(&mut self, message: &[u8]) {
+        self.bridge.handle_peer(message, self.now);
+        self.drain();
+    }
+
     /// An upstream's result.
     pub fn result(&mut self, link: LinkId, call: i64, result: Value) {
         self.up(link, &json!({"jsonrpc": "2.0", "id": call, "result": result}));
@@ -172,6 +179,7 @@ impl World {
                 Output::OpenUpstream { link, upstream } => Said::Opened { link, upstream },
                 Output::CloseUpstream { link } => Said::Closed { link },
                 Output::CloseStream { link, call } => Said::StreamClosed { link, call },
+                Output::ToPeer { peer, bytes } => Said::Peer { peer, bytes },
                 other => panic!("{other:?}"),
             });
         }

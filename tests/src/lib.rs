@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod bridge;
+pub mod bridge_bench;
 pub mod exchange;
 pub mod form;
 pub mod hostile;

@@ -63,6 +63,9 @@ pub struct Config {
     pub waits: Waits,
     /// Kinds of question that an inbox answers for hosts that cannot; none by default.
     pub inbox: ClientCapabilities,
+    /// There are other processes with the same keys, and [`Output::ToPeer`](super::Output::ToPeer) reaches them: a retry
+    /// whose call another one holds is handed to it. Default false: such a retry is "lost".
+    pub replicas: bool,
     /// Legacy revisions served to hosts. Default 2025-11-25, 2025-06-18, 2025-03-26.
     pub versions: Vec<Version>,
 }
@@ -133,6 +136,8 @@ pub struct Waits {
     pub hold: Duration,
     /// Between two signs of life to who waits: comments, progress. Default 15 s.
     pub alive: Duration,
+    /// A question waits in the inbox. Default 1,800 s; never longer than its exchange.
+    pub inbox: Duration,
     /// A session whose call was cancelled may still end it. Default 5 s, then the session is closed.
     pub drain: Duration,
     /// A session without work is kept. Default 300 s.
@@ -155,6 +160,7 @@ impl Default for Waits {
             grace: Duration::from_secs(5),
             hold: Duration::from_secs(25),
             alive: Duration::from_secs(15),
+            inbox: Duration::from_secs(1_800),
             drain: Duration::from_secs(5),
             idle: Duration::from_secs(300),
             pause_first: Duration::from_millis(50),
@@ -193,6 +199,7 @@ impl Config {
             quota: Quota::default(),
             waits: Waits::default(),
             inbox: ClientCapabilities::default(),
+            replicas: false,
             versions: alloc::vec![Version::V2025_11_25, Version::V2025_06_18, Version::V2025_03_26],
         }
     }

@@ -6,6 +6,7 @@ use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 use super::{
     Bridge, HostId, HostStream, LinkId, Output, Reason,
     host::{AskedHost, Parts, Whose},
+    inbox::{Asker, Entry},
     link::{Purpose, Then},
     relay::{class_of, head, progress, progress_of, renamed},
     timers::Whom,
@@ -27,7 +28,8 @@ pub(super) struct Dialogue {
     id: RequestId,
     upstream: usize,
     method: Cow<'static, str>,
-    uri: Option<Box<str>>,
+    /// The tool's or prompt's name, or the uri.
+    target: Box<str>,
     /// As the host sent them, but for the name.
     params: Option<Box<str>>,
     version: Version,
@@ -85,16 +87,14 @@ impl Bridge {
         let (version, can, level) = (legacy.version, legacy.capabilities, legacy.level);
         let named = name.zip(request.params).map(|(name, params)| renamed(params, name));
         let params = named.as_deref().or(request.params.map(Json::as_str));
-        let uri = match &*request.method {
-            "resources/read" => Parts::of(request.params).uri.and_then(Json::as_string),
-            _ => None,
-        };
+        let parts = Parts::of(request.params);
+        let target = parts.name.or(parts.uri).and_then(Json::as_string).unwrap_or_default();
         let dialogue = Dialogue {
             host,
             id: request.id.clone(),
             upstream,
             method: super::relay::known(&request.method),
-            uri: uri.map(|uri| uri.into_owned().into()),
+            target: target.into_owned().into(),
             params: params.map(Box::from),
             version,
             can,
@@ -140,7 +140,7 @@ impl Bridge {
         let token = RequestId::from(id);
         let mut bytes = head(id, &dialogue.method);
         let from = bytes.len();
-        let (_, declared) = promise(dialogue.can, Version::LATEST);
+        let (_, declared) = promise(dialogue.can.union(self.config.inbox), Version::LATEST);
         let meta = ModernMeta {
             client: &self.config.info,
             capabilities: &declared,
@@ -184,7 +184,10 @@ impl Bridge {
                     let upstream = dialogue.upstream;
                     return self.relist(upstream, Then::Dialogue(call), now);
                 }
-                let error = error_to_legacy(error, dialogue.uri.as_deref());
+                let error = {
+                    let read = dialogue.method == "resources/read";
+                    error_to_legacy(error, read.then_some(&*dialogue.target))
+                };
                 return self.end_dialogue(call, class_of(error.code), &error);
             }
         };
@@ -240,7 +243,7 @@ impl Bridge {
         // All are put into words before any is asked: nobody is asked for an answer that would not be sent.
         let (version, capabilities, upstream) = (dialogue.version, dialogue.can, dialogue.upstream);
         let (host, stream, id) = (dialogue.host, dialogue.stream(), dialogue.id.clone());
-        let mut requests = Vec::new();
+        let (mut requests, mut diverted) = (Vec::new(), Vec::new());
         for (key, ask) in &interim.asks {
             let number = self.fresh_id();
             let minted = ask.url().map(|url| (Box::from(&*url), self.elicitation_id()));
@@ -252,7 +255,14 @@ impl Bridge {
                 origin: if self.named { Origin::Named(name) } else { Origin::Untouched },
             };
             let mut bytes = Vec::new();
-            if ask_to_legacy(&mut bytes, number, ask, &wording).is_err() {
+            let said = ask_to_legacy(&mut bytes, number, ask, &wording).is_ok();
+            if !said && self.config.inbox.allow(ask.requirement()) {
+                let mut question = Vec::new();
+                ask.write(&mut question);
+                diverted.push((Box::from(&**key), ask.kind(), question));
+                continue;
+            }
+            if !said {
                 let needs = interim.asks.iter().map(|(_, ask)| ask.requirement());
                 // One that was declared and cannot be said counts as missing (BT-5).
                 let data = capabilities.missing(needs);
@@ -261,6 +271,24 @@ impl Bridge {
                 return self.end_dialogue(call, ReplyClass::Internal, &error);
             }
             requests.push((number, Box::from(&**key), ask.kind(), minted, bytes));
+        }
+        for (key, kind, question) in diverted {
+            let Some(dialogue) = self.dialogues.get_mut(&call) else { return };
+            let key: Box<str> = key;
+            dialogue.asks.push(Ask { key: key.clone(), answer: None, url: None });
+            let entry = Entry {
+                owner: self.hosts.get(&host).map_or(super::Owner(None), |host| host.owner.clone()),
+                upstream,
+                target: dialogue.target.clone(),
+                kind,
+                question: core::str::from_utf8(&question).unwrap_or_default().into(),
+                created: now,
+                expires: now.saturating_add(self.config.waits.inbox),
+                asker: Asker::Dialogue(call),
+                key,
+            };
+            let _ = self.inbox.add(entry);
+            self.schedule_inbox();
         }
         for (number, key, kind, url, bytes) in requests {
             let Some(dialogue) = self.dialogues.get_mut(&call) else { return };
@@ -339,6 +367,8 @@ impl Bridge {
     }
 
     fn forget_dialogue(&mut self, call: u64) {
+        self.inbox.withdraw(&Asker::Dialogue(call), None);
+        self.schedule_inbox();
         if let Some(mut dialogue) = self.dialogues.remove(&call) {
             self.timers.set(Whom::Dialogue(call), &mut dialogue.timer, None);
         }

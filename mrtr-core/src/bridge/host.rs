@@ -68,6 +68,10 @@ pub(super) enum Open {
     Dialogue(u64),
     Queued,
     Gather(u64),
+    /// Another process works on it.
+    Handed(u64),
+    /// It hears of changes.
+    Listen(u64),
     /// Waits until an upstream has said who it is.
     Profile,
 }
@@ -195,6 +199,8 @@ impl Bridge {
                 | Open::Dialogue(_)
                 | Open::Queued
                 | Open::Gather(_)
+                | Open::Handed(_)
+                | Open::Listen(_)
                 | Open::Profile => {
                     self.cancel(host, &id, now);
                 }
@@ -206,6 +212,7 @@ impl Bridge {
             self.release(&entry.owner, |usage| &mut usage.calls);
         }
         if entry.is_legacy() {
+            self.stop_listening_for(host, now);
             self.close_dedicated(host);
             self.serve_queue(now);
         }
@@ -323,7 +330,7 @@ impl Bridge {
                     self.cancel(host, &id, now);
                 }
             }
-            "notifications/initialized" => self.host_ready(host),
+            "notifications/initialized" => self.host_ready(host, now),
             // BT-4: nobody was promised to be told. Progress of a person has no place to go (BT-1).
             _ => {}
         }
@@ -332,12 +339,13 @@ impl Bridge {
         }
     }
 
-    fn host_ready(&mut self, host: HostId) {
+    fn host_ready(&mut self, host: HostId, now: Timestamp) {
         let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
         legacy.ready = true;
         for (stream, bytes) in core::mem::take(&mut legacy.waiting) {
             self.tell(host, stream, bytes);
         }
+        self.listen_for(host, now);
     }
 
     fn host_response(&mut self, host: HostId, response: Response<'_>, now: Timestamp) {
@@ -381,6 +389,8 @@ impl Bridge {
             Open::Gather(gather) => {
                 self.gathers.remove(&gather);
             }
+            Open::Handed(number) => self.cancel_handed(number),
+            Open::Listen(number) => self.stop_listening(number, now),
             Open::New | Open::Profile => {}
         }
         self.withdraw_asks(host, id);
@@ -412,6 +422,9 @@ impl Bridge {
     /// Takes back what a legacy host was asked for a call.
     pub(super) fn withdraw_asks(&mut self, host: HostId, call: &RequestId) {
         let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
+        if legacy.asked.is_empty() {
+            return;
+        }
         let gone: Vec<i64> = legacy
             .asked
             .iter()
@@ -423,6 +436,25 @@ impl Bridge {
         }
         for id in gone {
             self.cancel_ask(host, HostStream::Request(call.clone()), id);
+        }
+    }
+
+    /// Takes back what a legacy upstream that is gone had asked a legacy host.
+    pub(super) fn withdraw_pair(&mut self, link: super::LinkId, host: HostId) {
+        let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
+        let of =
+            |asked: &AskedHost| matches!(&asked.whose, Whose::Pair { link: other, .. } if *other == link);
+        let gone: Vec<(i64, Option<RequestId>)> = legacy
+            .asked
+            .iter()
+            .filter(|(_, asked)| of(asked))
+            .map(|(id, asked)| (*id, asked.call.clone()))
+            .collect();
+        for (id, call) in gone {
+            if let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) {
+                legacy.asked.remove(&id);
+            }
+            self.cancel_ask(host, call.map_or(HostStream::Common, HostStream::Request), id);
         }
     }
 

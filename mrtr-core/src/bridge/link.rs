@@ -67,6 +67,8 @@ pub(super) struct Session {
     /// A call that was cancelled on it and has not ended.
     pub(super) draining: Option<i64>,
     pub(super) logging: bool,
+    /// Who hears of changes through it.
+    pub(super) listeners: usize,
     pub(super) level: Option<LogLevel>,
 }
 
@@ -87,6 +89,8 @@ pub(super) enum Purpose {
     Relist(usize, Then),
     Initialize,
     Discover,
+    /// Changes for somebody who listens.
+    Listen(u64),
     /// Its result is of no interest.
     Ignored,
 }
@@ -179,6 +183,12 @@ impl Bridge {
                 if let Some(call) = session.call {
                     self.session_lost(call, now);
                 }
+                if let Some(host) = session.host {
+                    self.withdraw_pair(id, host);
+                }
+                if session.listeners > 0 {
+                    self.listeners_lost(id, error, now);
+                }
             }
         }
         for id in failed {
@@ -207,7 +217,11 @@ impl Bridge {
         purpose: Purpose,
         now: Timestamp,
     ) {
-        let endless = matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
+        let endless = match &purpose {
+            Purpose::Relay(relay) => relay.method == "subscriptions/listen",
+            Purpose::Listen(_) => true,
+            _ => false,
+        };
         let mut sent = Sent { link, purpose, timer: None };
         if !endless {
             let until = now.saturating_add(self.config.limits.exchange);
@@ -271,6 +285,7 @@ impl Bridge {
             Purpose::Relist(upstream, then) => self.relisted(upstream, then, response.outcome, now),
             Purpose::Initialize => self.initialized(link, response.outcome, now),
             Purpose::Discover => self.discovered(link, response.outcome, now),
+            Purpose::Listen(number) => self.listening_ended(number, &gone(), now),
             Purpose::Ignored => {}
         }
         self.settle(link, now);
@@ -288,6 +303,7 @@ impl Bridge {
             Purpose::Relist(_, Then::Dialogue(call)) => self.dialogue_failed(call, error, now),
             Purpose::Initialize => self.close_link(link, error, now),
             Purpose::Discover => self.no_profile(link, error),
+            Purpose::Listen(number) => self.listening_ended(number, error, now),
             Purpose::Ignored => {}
         }
         self.settle(link, now);

@@ -20,6 +20,7 @@
 //! | a message of an upstream | [`handle_upstream`](Bridge::handle_upstream) |
 //! | an HTTP response ended without a JSON-RPC response | [`fail_call`](Bridge::fail_call) |
 //! | a process has ended, a session is unknown (404), a start failed | [`close_upstream`](Bridge::close_upstream) |
+//! | a message of another process | [`handle_peer`](Bridge::handle_peer), [`fail_peer`](Bridge::fail_peer) |
 //! | time is up | [`handle_timeout`](Bridge::handle_timeout) at [`poll_timeout`](Bridge::poll_timeout) |
 //!
 //! After each of them take [`poll_output`](Bridge::poll_output) until it is `None`; order matters.
@@ -45,16 +46,23 @@
 //! | `host` | hosts' connections and the messages they bring |
 //! | `route` | which upstream a request is for |
 //! | `relay` | one request, one response, all four ways |
+//! | `listen` | changes of lists and resources |
+//! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
 //! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7) |
+//! | `handoff` | retries that reached another process than the call's |
+//! | `inbox` | questions for hosts that cannot show them |
 //! | `dialogue` | a legacy host's call at a modern upstream |
 //! | `sessions` | which HTTP request of a legacy host belongs to which session |
 //! | `state`, `timers` | what is sealed; deadlines |
 
 mod config;
 mod dialogue;
+mod handoff;
 mod host;
+mod inbox;
 mod link;
+mod listen;
 mod output;
 mod parked;
 mod pool;
@@ -73,11 +81,13 @@ use alloc::{
 };
 
 pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
+pub use inbox::{InboxAnswer, InboxEntry, InboxError, InboxId};
 pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
 pub use sessions::{HostSessions, Posted, SessionBounds, SessionFault};
 
 use self::{
     dialogue::Dialogue,
+    handoff::{Handed, Head},
     host::Host,
     link::{Link, Sent, UpstreamState},
     parked::Parked,
@@ -146,6 +156,15 @@ pub struct Bridge {
     draining: bool,
     curious: Vec<Curious>,
     gathers: BTreeMap<u64, Gather>,
+    inbox: inbox::Inbox,
+    listeners: BTreeMap<u64, listen::Listener>,
+    next_listener: u64,
+    /// Requests that other processes work on.
+    handed: BTreeMap<u64, Handed>,
+    next_handed: u64,
+    /// Hosts of other processes.
+    remote: BTreeMap<HostId, Head>,
+    next_remote: u64,
     next_gather: u64,
     /// Whose resource it is, as lists said.
     uris: BTreeMap<Box<str>, usize>,
@@ -184,6 +203,13 @@ impl Bridge {
             draining: false,
             curious: Vec::new(),
             gathers: BTreeMap::new(),
+            inbox: inbox::Inbox::default(),
+            listeners: BTreeMap::new(),
+            next_listener: 0,
+            handed: BTreeMap::new(),
+            next_handed: 0,
+            remote: BTreeMap::new(),
+            next_remote: 0,
             next_gather: 0,
             uris: BTreeMap::new(),
         })
@@ -203,7 +229,15 @@ impl Bridge {
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.out.pop_front()
+        loop {
+            let output = self.out.pop_front()?;
+            if self.remote.is_empty() {
+                return Some(output);
+            }
+            if let Some(output) = self.redirected(output) {
+                return Some(output);
+            }
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) at the latest, and what for.
@@ -218,6 +252,8 @@ impl Bridge {
             Whom::Sent(_) => Reason::Deadline,
             Whom::Link(_) => Reason::Session,
             Whom::Queue => Reason::NoSession,
+            Whom::Inbox => Reason::Unanswered,
+            Whom::Handed(_) => Reason::Owner,
         };
         Some((at, reason))
     }
@@ -231,6 +267,8 @@ impl Bridge {
                 Whom::Sent(id) => self.sent_due(id, now),
                 Whom::Link(link) => self.link_due(link, now),
                 Whom::Queue => self.queue_due(now),
+                Whom::Inbox => self.inbox_due(now),
+                Whom::Handed(number) => self.handed_due(number, now),
             }
         }
     }
@@ -249,8 +287,12 @@ impl Bridge {
     /// Numbers for an operator.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let kept = self.parked.values().filter(|call| call.is_kept()).count();
-        Counts { kept, sessions: self.sessions_in_all(), waiting: self.queue.len(), ..self.counts }
+        Counts {
+            inbox: self.inbox.len(),
+            sessions: self.sessions_in_all(),
+            waiting: self.queue.len(),
+            ..self.counts
+        }
     }
 
     const fn fresh_id(&mut self) -> i64 {
@@ -278,6 +320,8 @@ impl Bridge {
 
     /// Sends the last message for a host's request and forgets the request. Nothing if the host is gone.
     fn finish(&mut self, host: HostId, id: &RequestId, class: ReplyClass, bytes: Vec<u8>) {
+        // Whoever gets the outcome has nothing left to answer.
+        self.withdraw_asks(host, id);
         let Some(entry) = self.hosts.get_mut(&host) else { return };
         if entry.open.remove(id).is_none() {
             return;

@@ -85,6 +85,14 @@ pub enum Output {
         /// Which request.
         call: i64,
     },
+    /// Send bytes to another process: append them to the stream that its epoch names
+    /// ([`handle_peer`](super::Bridge::handle_peer) there).
+    ToPeer {
+        /// The other's [epoch](super::Bridge::epoch).
+        peer: [u8; 16],
+        /// Sealed.
+        bytes: Vec<u8>,
+    },
     /// End a connection: the process, or the HTTP session (DELETE). Nothing that still comes from it counts.
     CloseUpstream {
         /// Which.
@@ -105,6 +113,7 @@ impl core::fmt::Debug for Output {
                 write!(f, "ToUpstream({link:?}, {call:?}, {} bytes)", bytes.len())
             }
             Self::CloseStream { link, call } => write!(f, "CloseStream({link:?}, {call})"),
+            Self::ToPeer { bytes, .. } => write!(f, "ToPeer({} bytes)", bytes.len()),
             Self::CloseUpstream { link } => write!(f, "CloseUpstream({link:?})"),
         }
     }
@@ -126,6 +135,10 @@ pub enum Reason {
     Alive,
     /// No session became free.
     NoSession,
+    /// The process that holds a call is silent.
+    Owner,
+    /// Nobody has answered a question in the inbox.
+    Unanswered,
     /// A kept result is no longer kept.
     Kept,
     /// A state-only round is gone on with.
@@ -150,6 +163,8 @@ pub struct Counts {
     pub sessions: usize,
     /// Requests that wait for a session.
     pub waiting: usize,
+    /// Questions that wait in the inbox.
+    pub inbox: usize,
     /// Hosts' requests so far.
     pub requests: u64,
     /// Interim results to modern hosts so far.

@@ -12,6 +12,7 @@ use alloc::{borrow::Cow, boxed::Box, collections::BTreeSet, format, string::Stri
 use super::{
     Bridge, HostId, HostStream, LinkId, Output, Owner, Reason, Transport,
     host::{Modern, Open, busy},
+    inbox::{Asker, Entry},
     link::{Link, Purpose, gone},
     pool::{Want, What},
     relay::{class_of, digest, head, progress, renamed, seal_error},
@@ -49,7 +50,8 @@ pub(super) struct Parked {
     upstream: usize,
     pub(super) link: Option<LinkId>,
     method: AskingMethod,
-    uri: Option<Box<str>>,
+    /// The tool's or prompt's name, or the uri.
+    target: Box<str>,
     digest: [u8; 32],
     exchange: ExchangeId,
     deadline: Timestamp,
@@ -62,6 +64,8 @@ pub(super) struct Parked {
     waiters: Vec<(HostId, RequestId)>,
     asks: Vec<Ask>,
     keys: u32,
+    /// Rounds with questions so far.
+    asked: u32,
     /// The round whose questions are out, or whose answers are being worked with.
     round: u32,
     /// Its answers have come.
@@ -98,6 +102,8 @@ struct Ask {
     /// The entry of `inputRequests`.
     entry: Box<str>,
     from: From,
+    /// It waits in the inbox: the host cannot be asked.
+    inbox: Option<u64>,
     /// It was out before.
     shown: bool,
     /// The upstream wants signs of life under this token.
@@ -133,10 +139,6 @@ struct Outcome {
 }
 
 impl Parked {
-    pub(super) const fn is_kept(&self) -> bool {
-        self.delivered
-    }
-
     /// What its deadline is for.
     pub(super) fn reason(&self) -> Reason {
         match self.next().map(|(_, reason)| reason) {
@@ -209,6 +211,12 @@ impl Bridge {
             Ok(Carried::Handle { epoch, call, round }) if epoch == self.epoch => {
                 self.resume(call, round, attached, m, now);
             }
+            // One that came from another process already is not sent on.
+            Ok(Carried::Handle { epoch, call, round })
+                if self.config.replicas && !self.remote.contains_key(&host) =>
+            {
+                self.hand_over(host, m, (epoch, call, round), now);
+            }
             Ok(Carried::Handle { .. }) => {
                 self.counts.lost += 1;
                 let error =
@@ -239,8 +247,11 @@ impl Bridge {
         let named = name.map(|name| renamed(params, name));
         let mut text = Vec::new();
         params_to_legacy(&mut text, named.as_deref().map_or(params, Json::trusted), None);
-        let uri =
-            (method == AskingMethod::ResourcesRead).then(|| m.parts.uri.and_then(Json::as_string)).flatten();
+        let target = match method {
+            AskingMethod::ToolsCall | AskingMethod::PromptsGet => m.parts.name,
+            AskingMethod::ResourcesRead => m.parts.uri,
+        };
+        let target = target.and_then(Json::as_string).unwrap_or_default();
         let call = u64::try_from(self.fresh_id()).unwrap_or(0);
         let can = m.meta.capabilities;
         let parked = Parked {
@@ -248,7 +259,7 @@ impl Bridge {
             upstream,
             link: None,
             method,
-            uri: uri.map(|uri| uri.into_owned().into()),
+            target: target.into_owned().into(),
             digest,
             exchange: ExchangeId::from_bytes(self.random.bytes(b"bridge/exchange")),
             deadline: now.saturating_add(self.config.limits.exchange),
@@ -259,6 +270,7 @@ impl Bridge {
             waiters: Vec::new(),
             asks: Vec::new(),
             keys: 0,
+            asked: 0,
             round: 0,
             consumed: true,
             last: None,
@@ -278,7 +290,7 @@ impl Bridge {
         };
         self.parked.insert(call, Box::new(parked));
         self.set_open(host, &id, Open::Parked(call));
-        let want = Want { upstream, owner, host: can, asking: true };
+        let want = Want { upstream, owner, host: can.union(self.config.inbox), asking: true };
         match self.acquire(&want, now) {
             Some(link) => self.run_parked(call, link, now),
             None => {
@@ -357,7 +369,8 @@ impl Bridge {
         let name = self.config.upstreams.get(parked.upstream).map_or("", |up| &*up.name);
         let origin = if named { Origin::Named(name) } else { Origin::Untouched };
         let mut entry = Vec::new();
-        let read = ask_to_modern(&mut entry, &request.method, request.params, parked.can, origin);
+        let can = parked.can.union(self.config.inbox);
+        let read = ask_to_modern(&mut entry, &request.method, request.params, can, origin);
         let error = match &read {
             Err(fault) => Some(RpcError::invalid_params(format!("Invalid params: the question {fault}"))),
             Ok(_) if parked.asks.len() >= self.config.limits.asks_accepted => {
@@ -376,17 +389,22 @@ impl Bridge {
             needs: ask.needs,
             entry: String::from_utf8(entry).unwrap_or_default().into(),
             from: From::Upstream(request.id.clone()),
+            inbox: None,
             shown: false,
             token: ask.progress_token,
         };
         if ask.token.is_some() && parked.alive.is_none() {
             parked.alive = Some(now.saturating_add(self.config.waits.alive));
         }
+        if !parked.can.allow(ask.needs) && self.config.inbox.allow(ask.needs) {
+            parked.asks.push(ask);
+            parked.withdrawn = false;
+            return self.divert(call, now);
+        }
         // at once where it is known that nobody can be asked.
         let hopeless = parked.attached.is_some() && !parked.can.allow(ask.needs);
         parked.asks.push(ask);
         parked.withdrawn = false;
-        parked.hold = None;
         if hopeless {
             return self.undeclared_ask(call, now);
         }
@@ -409,23 +427,24 @@ impl Bridge {
     /// The questions that are open go to the host, which comes back with their answers.
     fn flush(&mut self, call: u64, now: Timestamp) {
         let Some(parked) = self.parked.get_mut(&call) else { return };
-        if parked.asks.iter().any(|ask| !parked.can.allow(ask.needs)) {
+        if parked.asks.iter().any(|ask| ask.inbox.is_none() && !parked.can.allow(ask.needs)) {
             return self.undeclared_ask(call, now);
         }
-        if parked.round >= self.config.limits.rounds {
+        let asks = parked.asks.iter().filter(|ask| ask.inbox.is_none()).count();
+        if asks > 0 && parked.asked >= self.config.limits.rounds {
             let limit = self.config.limits.rounds;
             let error = RpcError::internal(format!("more than {limit} rounds of questions (Limits::rounds)"));
             return self.fail_call_of(call, &error, now);
         }
+        parked.asked += u32::from(asks > 0);
         parked.round += 1;
         parked.consumed = false;
         parked.withdrawn = false;
         (parked.flush, parked.hold, parked.grace) = (None, None, None);
         let again = parked.asks.iter().filter(|ask| ask.shown).count();
-        for ask in &mut parked.asks {
+        for ask in parked.asks.iter_mut().filter(|ask| ask.inbox.is_none()) {
             ask.shown = true;
         }
-        let asks = parked.asks.len();
         let (body, expires) = match self.interim(call, now) {
             Ok(interim) => interim,
             Err(error) => return self.fail_call_of(call, &error, now),
@@ -471,13 +490,14 @@ impl Bridge {
         let sealed = self.vault.handle(&claims, (&self.epoch, call), &bound, now, &mut self.random);
         let token = sealed.map_err(|error| seal_error(&error))?;
         let mut body = b"\"result\":{\"resultType\":\"input_required\"".to_vec();
-        for (index, ask) in parked.asks.iter().enumerate() {
+        let asks = || parked.asks.iter().filter(|ask| ask.inbox.is_none());
+        for (index, ask) in asks().enumerate() {
             body.extend_from_slice(if index == 0 { b",\"inputRequests\":{" } else { b"," });
             write::string(&mut body, &ask.key);
             body.push(b':');
             body.extend_from_slice(ask.entry.as_bytes());
         }
-        if !parked.asks.is_empty() {
+        if asks().next().is_some() {
             body.push(b'}');
         }
         body.extend_from_slice(b",\"requestState\":");
@@ -506,7 +526,8 @@ impl Bridge {
                 Ok(answers) => answers,
                 Err(error) => return self.respond_error(host, &id, ReplyClass::HandlerError, &error),
             };
-            let keys: Vec<Box<str>> = parked.asks.iter().map(|ask| ask.key.clone()).collect();
+            let shown = parked.asks.iter().filter(|ask| ask.inbox.is_none());
+            let keys: Vec<Box<str>> = shown.map(|ask| ask.key.clone()).collect();
             match effective_digest(keys.iter().map(|key| &**key), given) {
                 Ok(digest) => parked.last = Some(Box::new(Last { round, keys, digest })),
                 Err(fault) => {
@@ -581,7 +602,10 @@ impl Bridge {
             if refused {
                 return self.refused_url(call, now);
             }
-            if !parked.asks.is_empty() {
+            if parked.asks.iter().any(|ask| ask.inbox.is_some()) {
+                parked.hold = Some(now.saturating_add(self.config.waits.hold));
+            }
+            if parked.asks.iter().any(|ask| ask.inbox.is_none()) {
                 // Those that are missing are asked again (BT-7).
                 parked.flush = Some(now.saturating_add(self.config.waits.coalesce));
             } else if let Some(urls) = &mut parked.urls {
@@ -613,14 +637,17 @@ impl Bridge {
 
     /// The final result goes to whoever waits for it, and is kept for as long as the state that led to it is good.
     fn deliver(&mut self, call: u64, now: Timestamp) {
-        let kept = self.parked.values().filter(|other| other.delivered).count();
         let Some(parked) = self.parked.get_mut(&call) else { return };
         let Some(outcome) = &parked.outcome else { return };
         let (class, body) = (outcome.class, outcome.body.clone());
-        let keep = parked.expires.is_some_and(|at| at > now) && body.len() <= KEPT && kept < KEPT_AT_A_TIME;
+        let keep = parked.expires.is_some_and(|at| at > now)
+            && body.len() <= KEPT
+            && self.counts.kept < KEPT_AT_A_TIME;
         let hosts = take_hosts(parked);
         if keep {
-            parked.delivered = true;
+            if !core::mem::replace(&mut parked.delivered, true) {
+                self.counts.kept += 1;
+            }
             (parked.params, parked.urls, parked.asks) = (None, None, Vec::new());
             (parked.flush, parked.hold, parked.grace, parked.alive) = (None, None, None, None);
             self.schedule(call);
@@ -650,7 +677,10 @@ impl Bridge {
             Ok(_) => Some(RpcError::internal("the upstream's result is not valid")),
             Err(error) => match url_required(&error) {
                 Ok(Some(urls)) => return self.urls_required(call, urls, now),
-                Ok(None) => Some(error_to_modern(error, parked.uri.as_deref())),
+                Ok(None) => Some({
+                    let read = parked.method == AskingMethod::ResourcesRead;
+                    error_to_modern(error, read.then_some(&*parked.target))
+                }),
                 Err(_) => Some(RpcError::internal("the upstream wants urls opened and names none")),
             },
         };
@@ -666,6 +696,8 @@ impl Bridge {
         parked.asks.clear();
         parked.urls = None;
         (parked.flush, parked.hold, parked.grace) = (None, None, None);
+        self.inbox.withdraw(&Asker::Parked(call), None);
+        let Some(parked) = self.parked.get_mut(&call) else { return };
         if let Some(link) = parked.link.take() {
             let owner = parked.owner.clone();
             self.give_back(link, &owner, None, now);
@@ -752,7 +784,10 @@ impl Bridge {
 
     fn forget(&mut self, call: u64) {
         self.unpark(call);
+        self.inbox.withdraw(&Asker::Parked(call), None);
+        self.schedule_inbox();
         if let Some(mut parked) = self.parked.remove(&call) {
+            self.counts.kept -= usize::from(parked.delivered);
             self.timers.set(Whom::Parked(call), &mut parked.timer, None);
         }
     }
@@ -842,6 +877,9 @@ impl Bridge {
         let Some(parked) = self.parked.get_mut(&call) else { return };
         let Some(place) = of(parked) else { return };
         let ask = parked.asks.remove(place);
+        if let Some(entry) = ask.inbox {
+            let _ = self.inbox.remove(entry);
+        }
         if parked.asks.is_empty() {
             parked.flush = None;
             parked.withdrawn = ask.shown && parked.in_flight.is_some();
@@ -850,6 +888,59 @@ impl Bridge {
             }
         }
         self.schedule(call);
+    }
+
+    /// A question that the host cannot be asked goes to the inbox; its request is held, then gets a state alone.
+    fn divert(&mut self, call: u64, now: Timestamp) {
+        let Some(parked) = self.parked.get_mut(&call) else { return };
+        let target = parked.target.clone();
+        let until = now.saturating_add(self.config.waits.inbox).min(parked.deadline);
+        let Some(ask) = parked.asks.last_mut() else { return };
+        let entry = Entry {
+            owner: parked.owner.clone(),
+            upstream: parked.upstream,
+            target,
+            kind: ask.kind,
+            question: ask.entry.clone(),
+            created: now,
+            expires: until,
+            asker: Asker::Parked(call),
+            key: ask.key.clone(),
+        };
+        ask.inbox = Some(self.inbox.add(entry));
+        if parked.attached.is_some() && parked.hold.is_none() {
+            parked.hold = Some(now.saturating_add(self.config.waits.hold));
+        }
+        self.schedule_inbox();
+        self.schedule(call);
+    }
+
+    /// An answer from the inbox.
+    pub(super) fn parked_inbox(
+        &mut self,
+        call: u64,
+        key: &str,
+        outcome: Result<Json<'_>, RpcError>,
+        now: Timestamp,
+    ) {
+        let Some(parked) = self.parked.get_mut(&call) else { return };
+        let Some(place) = parked.asks.iter().position(|ask| *ask.key == *key) else { return };
+        let ask = parked.asks.remove(place);
+        if parked.asks.iter().all(|ask| ask.inbox.is_none()) {
+            parked.hold = None;
+        }
+        let (From::Upstream(id), Some(link)) = (ask.from, parked.link) else { return };
+        match outcome {
+            Ok(answer) => {
+                let mut value = Vec::new();
+                // It was checked when it was given.
+                if answer_to_legacy(&mut value, ask.kind, answer).is_ok() {
+                    self.answer_upstream(link, &id, &value);
+                }
+            }
+            Err(error) => self.answer_upstream_error(link, &id, &error),
+        }
+        self.advance(call, now);
     }
 
     /// `-32042`: each url becomes a question of this parked call.
@@ -885,6 +976,7 @@ impl Bridge {
                 needs: Requirement::new(AskKind::Url),
                 entry: String::from_utf8(entry).unwrap_or_default().into(),
                 from: From::Url,
+                inbox: None,
                 shown: false,
                 token: None,
             });
@@ -997,7 +1089,7 @@ fn check<'a>(
     if parked.outcome.is_some() {
         return Ok(answers);
     }
-    for ask in parked.asks.iter().filter(|ask| ask.shown) {
+    for ask in parked.asks.iter().filter(|ask| ask.shown && ask.inbox.is_none()) {
         let Some(answer) = given(&ask.key) else { continue };
         let bad = |what: String| {
             RpcError::invalid_params(format!("Invalid params: inputResponses[{:?}]{what}", ask.key))

@@ -132,7 +132,11 @@ impl Bridge {
 
     /// Closes a session that has nothing to do, so that another can be opened.
     fn make_room(&mut self, upstream: usize, now: Timestamp) -> bool {
-        let idle = |state: &super::UpstreamState| state.idle.first().copied();
+        let quiet = |id: &LinkId| {
+            let link = self.links.get(id).map(|link| &link.kind);
+            matches!(link, Some(LinkKind::Legacy(session)) if session.listeners == 0)
+        };
+        let idle = |state: &super::UpstreamState| state.idle.iter().copied().find(quiet);
         let mut victim = self.upstreams.get(upstream).and_then(idle);
         let here = self.upstreams.get(upstream).map_or(0, |state| state.sessions);
         if victim.is_none()
@@ -172,6 +176,7 @@ impl Bridge {
             call: None,
             draining: None,
             logging: false,
+            listeners: 0,
             level: None,
         };
         let link = self.fresh_link(want.upstream, LinkKind::Legacy(Box::new(session)));
@@ -214,8 +219,9 @@ impl Bridge {
             return;
         }
         if session.in_flight.is_empty() {
-            let until = now.saturating_add(self.config.waits.idle);
-            self.timers.set(Whom::Link(id), &mut link.timer, Some(until));
+            // One that somebody listens to is kept.
+            let until = (session.listeners == 0).then(|| now.saturating_add(self.config.waits.idle));
+            self.timers.set(Whom::Link(id), &mut link.timer, until);
             if let Some(state) = self.upstreams.get_mut(upstream) {
                 state.idle.insert(id);
             }

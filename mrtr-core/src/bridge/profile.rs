@@ -45,6 +45,11 @@ impl Profile {
         }
     }
 
+    /// Whether a flag of a capability is set.
+    pub(super) fn says(&self, name: &str, flag: &str) -> bool {
+        self.has(name).and_then(|value| value.get(flag)?.as_bool()) == Some(true)
+    }
+
     fn has(&self, name: &str) -> Option<Json<'_>> {
         Json::trusted(&self.capabilities).get(name)
     }
@@ -98,12 +103,21 @@ impl Bridge {
         }
         for upstream in 0..self.upstreams.len() {
             if self.config.upstreams.get(upstream).is_some_and(|up| up.era == Era::Legacy) {
-                let want = Want { upstream, owner: self.owner(host), host: capabilities, asking: true };
-                let declared = String::from(declared.as_str());
-                let _ = self.open_session(&want, Some((host, version, &declared)), now);
+                let _ = self.open_dedicated(host, upstream, now);
             }
         }
         self.ask_all(host, id, Some(version), capabilities, now);
+    }
+
+    /// Begins a legacy host's own session with a legacy upstream, with what the host itself has declared.
+    pub(super) fn open_dedicated(&mut self, host: HostId, upstream: usize, now: Timestamp) -> LinkId {
+        let legacy = self.hosts.get_mut(&host).and_then(Host::legacy);
+        let (version, can, declared) = legacy
+            .map_or((Version::V2025_11_25, ClientCapabilities::default(), "{}".into()), |legacy| {
+                (legacy.version, legacy.capabilities, legacy.declared.clone())
+            });
+        let want = Want { upstream, owner: self.owner(host), host: can, asking: true };
+        self.open_session(&want, Some((host, version, &declared)), now)
     }
 
     fn ask_all(
@@ -304,7 +318,7 @@ impl Bridge {
             None => out.extend_from_slice(b"{\"supportedVersions\":[\"2026-07-28\"]"),
         }
         out.extend_from_slice(b",\"capabilities\":");
-        self.write_capabilities(out, version.is_none());
+        self.write_capabilities(out);
         let profiles: Vec<&Profile> =
             self.upstreams.iter().filter_map(|state| state.profile.as_ref()).collect();
         let single = match (profiles.as_slice(), self.upstreams.len()) {
@@ -345,8 +359,8 @@ impl Bridge {
         out.push(b'}');
     }
 
-    /// What the upstreams together can do, as far as it crosses (BT-8): no tasks, and of changes what is relayed.
-    fn write_capabilities(&self, out: &mut Vec<u8>, modern_host: bool) {
+    /// What the upstreams together can do, as far as it crosses (BT-8): no tasks.
+    fn write_capabilities(&self, out: &mut Vec<u8>) {
         let states = || self.config.upstreams.iter().zip(&self.upstreams);
         out.push(b'{');
         let mut first = true;
@@ -363,14 +377,10 @@ impl Bridge {
             out.extend_from_slice(b":{");
             let mut inner = true;
             for flag in ["listChanged", "subscribe"] {
-                // Changes cross between two peers of one era, one to one.
-                let crosses = |era: Era| (era == Era::Modern) == modern_host && self.upstreams.len() == 1;
                 let said = |state: &super::UpstreamState| {
-                    let flag =
-                        state.profile.as_ref().and_then(|profile| profile.has(name)?.get(flag)?.as_bool());
-                    flag == Some(true)
+                    state.profile.as_ref().is_some_and(|profile| profile.says(name, flag))
                 };
-                if states().any(|(config, state)| crosses(config.era) && said(state)) {
+                if states().any(|(_, state)| said(state)) {
                     if !core::mem::take(&mut inner) {
                         out.push(b',');
                     }

@@ -347,10 +347,8 @@ impl Bridge {
         name: Option<&str>,
         now: Timestamp,
     ) {
-        let Some(link) = self.dedicated(host, upstream) else {
-            let error = super::link::gone();
-            return self.respond_error(host, &request.id, ReplyClass::Internal, &error);
-        };
+        // One that has died is begun anew: what was in flight on it has failed, and the host was told.
+        let link = self.dedicated(host, upstream).unwrap_or_else(|| self.open_dedicated(host, upstream, now));
         let Some(legacy) = self.hosts.get_mut(&host).and_then(super::Host::legacy) else { return };
         let (version, can, level) = (legacy.version, legacy.capabilities, legacy.level);
         let id = self.fresh_id();
@@ -673,7 +671,8 @@ impl Bridge {
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             return (session.in_flight.len() == 1).then(|| session.in_flight.first().copied()).flatten();
         }
-        let mut found = self.sent.iter().filter(|(_, sent)| sent.link == link).map(|(id, _)| *id);
+        let talks = |sent: &Sent| sent.link == link && !matches!(sent.purpose, Purpose::Listen(_));
+        let mut found = self.sent.iter().filter(|(_, sent)| talks(sent)).map(|(id, _)| *id);
         let first = found.next();
         if found.next().is_some() { None } else { first }
     }
@@ -691,14 +690,21 @@ impl Bridge {
             let stream = call.and_then(|call| self.host_stream(link, call)).unwrap_or(HostStream::Common);
             return self.tell(host, stream, with_params(notification));
         }
+        if self.links.get(&link).is_some_and(|link| matches!(link.kind, super::link::LinkKind::Legacy(_))) {
+            return self.changed(link, None, notification);
+        }
         // which stream it belongs to.
         let meta = notification.param("_meta");
         let named = meta.and_then(|meta| meta.get(key::SUBSCRIPTION_ID)).and_then(RequestId::from_json);
         let Some(id) = named.as_ref().and_then(RequestId::as_i64) else { return };
-        let Some(Purpose::Relay(relay)) = self.sent_on(link, id).map(|sent| &sent.purpose) else { return };
-        if relay.version.is_some() {
-            return;
-        }
+        let relay = match self.sent_on(link, id).map(|sent| &sent.purpose) {
+            Some(Purpose::Relay(relay)) if relay.version.is_none() => relay,
+            Some(Purpose::Listen(number)) => {
+                let number = *number;
+                return self.changed(link, Some(number), notification);
+            }
+            _ => return,
+        };
         let (host, id) = (relay.host, relay.id.clone());
         let mut bytes = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
         write::string(&mut bytes, &notification.method);
@@ -725,25 +731,21 @@ impl Bridge {
 
     /// A legacy upstream asks a legacy host: under an id of ours, on the stream of the call it belongs to (B-72).
     pub(super) fn pair_ask(&mut self, link: LinkId, host: HostId, call: Option<i64>, request: &Request<'_>) {
-        let stream = call.and_then(|call| self.host_stream(link, call)).or_else(|| {
+        let found = match call {
+            Some(call) => self.host_stream(link, call),
             // On a pipe nothing says which call it belongs to. All are this host's: the newest that may ask.
-            let session = self.links.get(&link).and_then(|link| match &link.kind {
-                super::link::LinkKind::Legacy(session) => Some(session),
-                super::link::LinkKind::Modern => None,
-            })?;
-            let mut calls = session.in_flight.iter().rev().filter_map(|id| self.sent_on(link, *id));
-            calls.find_map(|sent| match &sent.purpose {
-                Purpose::Relay(relay) if AskingMethod::from_name(&relay.method).is_some() => {
-                    Some(HostStream::Request(relay.id.clone()))
-                }
-                _ => None,
-            })
-        });
+            None => self.newest_asking(link),
+        };
+        let Some(stream) = found else {
+            let error = RpcError::invalid_params("no request that may ask is in flight in this session");
+            return self.answer_upstream_error(link, &request.id, &error);
+        };
         let id = self.fresh_id();
         let whose = super::host::Whose::Pair { link, id: request.id.clone() };
+        // What is only guessed must not be taken back with the call.
         let call = match &stream {
-            Some(HostStream::Request(id)) => Some(id.clone()),
-            Some(HostStream::Common) | None => None,
+            HostStream::Request(id) if call.is_some() => Some(id.clone()),
+            HostStream::Request(_) | HostStream::Common => None,
         };
         let Some(legacy) = self.hosts.get_mut(&host).and_then(super::Host::legacy) else { return };
         legacy.asked.insert(id, super::host::AskedHost { whose, call });
@@ -766,7 +768,21 @@ impl Bridge {
             }
         }
         bytes.push(b'}');
-        self.ask_host(host, stream.unwrap_or(HostStream::Common), bytes);
+        self.ask_host(host, stream, bytes);
+    }
+
+    fn newest_asking(&self, link: LinkId) -> Option<HostStream> {
+        let session = match &self.links.get(&link)?.kind {
+            super::link::LinkKind::Legacy(session) => session,
+            super::link::LinkKind::Modern => return None,
+        };
+        let mut calls = session.in_flight.iter().rev().filter_map(|id| self.sent_on(link, *id));
+        calls.find_map(|sent| match &sent.purpose {
+            Purpose::Relay(relay) if AskingMethod::from_name(&relay.method).is_some() => {
+                Some(HostStream::Request(relay.id.clone()))
+            }
+            _ => None,
+        })
     }
 
     /// A legacy host's answer for a legacy upstream, as it is.

@@ -152,6 +152,7 @@ impl Bridge {
                 match method {
                     _ if everywhere => self.relay_modern(host, m, upstream, name.as_deref(), now),
                     "server/discover" => self.discover(host, &id, m.meta.capabilities, now),
+                    "subscriptions/listen" => self.listen(host, m, now),
                     _ => self.respond_error(host, &id, ReplyClass::MethodNotFound, &no_method()),
                 }
             }
@@ -160,6 +161,7 @@ impl Bridge {
             }
             (Era::Legacy, None) => match method {
                 "server/discover" => self.discover(host, &id, m.meta.capabilities, now),
+                "subscriptions/listen" => self.listen(host, m, now),
                 "completion/complete"
                 | "tools/list"
                 | "prompts/list"
@@ -212,6 +214,9 @@ impl Bridge {
         };
         match (self.era(upstream), method) {
             (_, "logging/setLevel") => self.set_level(host, request, now),
+            (Era::Modern, "resources/subscribe" | "resources/unsubscribe") => {
+                self.subscribe_modern(host, request, now);
+            }
             (Era::Legacy, _) => self.relay_pair(host, request, upstream, name.as_deref(), now),
             (Era::Modern, _) if AskingMethod::from_name(method).is_some() => {
                 self.begin_dialogue(host, request, upstream, name.as_deref(), now);

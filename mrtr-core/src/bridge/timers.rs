@@ -13,6 +13,8 @@ pub(super) enum Whom {
     Sent(i64),
     Link(LinkId),
     Queue,
+    Inbox,
+    Handed(u64),
 }
 
 /// All deadlines; each party has at most one.

@@ -93,6 +93,20 @@ impl ClientCapabilities {
         leaves.to_json()
     }
 
+    /// What one of the two can answer.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self {
+            elicitation: self.elicitation || other.elicitation,
+            form: self.form || other.form,
+            url: self.url || other.url,
+            sampling: self.sampling || other.sampling,
+            sampling_tools: self.sampling_tools || other.sampling_tools,
+            sampling_context: self.sampling_context || other.sampling_context,
+            roots: self.roots || other.roots,
+        }
+    }
+
     /// Whether an ask with this requirement may be sent to this client.
     #[must_use]
     pub const fn allow(self, need: Requirement) -> bool {

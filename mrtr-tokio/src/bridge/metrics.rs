@@ -12,6 +12,7 @@ pub(super) fn text(counts: &Counts, draining: bool) -> String {
         kept,
         sessions,
         waiting,
+        inbox,
         requests,
         rounds,
         asks,
@@ -29,6 +30,7 @@ pub(super) fn text(counts: &Counts, draining: bool) -> String {
         ("results_kept", kept, "Final results that are kept in case they were lost."),
         ("upstream_sessions", sessions, "Sessions with legacy upstreams."),
         ("requests_waiting", waiting, "Requests that wait for a session."),
+        ("inbox_questions", inbox, "Questions that wait in the inbox."),
         ("draining", usize::from(draining), "1 while no new calls are taken."),
     ];
     let counters = [
@@ -71,7 +73,7 @@ mod tests {
         for line in ["mrtr_bridge_calls_parked 3", "mrtr_bridge_rounds_total 7", "mrtr_bridge_draining 1"] {
             assert!(text.lines().any(|found| found == line), "{line}");
         }
-        assert_eq!(text.lines().count(), 3 * 15);
+        assert_eq!(text.lines().count(), 3 * 16);
         for (line, mark) in text.lines().zip(["# HELP ", "# TYPE ", "mrtr_bridge_"].into_iter().cycle()) {
             assert!(line.starts_with(mark), "{line}");
         }

@@ -5,7 +5,10 @@ use core::hint::black_box;
 use mrtr_core::{Limits, jsonrpc::admit};
 
 use super::Case;
-use crate::exchange::{Bench, SUITES};
+use crate::{
+    bridge_bench::Relay,
+    exchange::{Bench, SUITES},
+};
 
 /// All cases.
 ///
@@ -30,6 +33,14 @@ pub fn cases() -> Vec<Case> {
         cases.push(Case::new(whole(suite), move || {
             number += 1;
             black_box(bench.exchange(number));
+        }));
+    }
+    // Through a bridge, modern to modern: a call and its result; a call and questions, whose state is wrapped.
+    for (name, interim) in [("bridge/relay-two-messages", false), ("bridge/relay-two-messages-wrapped", true)]
+    {
+        let mut relay = Relay::new();
+        cases.push(Case::new(name, move || {
+            black_box(relay.exchange(interim));
         }));
     }
     // The last request of an exchange with ten recorded asks, bytes to bytes.

@@ -25,7 +25,7 @@ fn session(world: &mut World, version: &str, capabilities: Value) -> (HostId, Li
     let discover = discover.json();
     assert_eq!(discover["method"], "server/discover");
     world.result(*link, discover["id"].as_i64().unwrap(), json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {"listChanged": true}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "instructions": "Be kind.", "ttlMs": 0, "cacheScope": "private",
+        "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "instructions": "Be kind.", "ttlMs": 0, "cacheScope": "private",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "3"}}}));
     let reply = legacy(&world.reply(host));
     assert_eq!(

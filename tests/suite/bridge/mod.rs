@@ -1,9 +1,14 @@
 //! The bridge through its public API: R-248…R-265, BT-7, BT-8, design §9.
 
+mod changes;
+mod handoff;
 mod hosts;
+mod inbox;
 mod parked;
 mod pools;
 mod relay;
+mod scripts;
+mod simulation;
 
 use mrtr_tests::bridge::World;
 use serde_json::{Value, json};
