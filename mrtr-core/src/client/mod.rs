@@ -113,6 +113,7 @@ mod resend;
 mod response;
 mod retrying;
 mod saved;
+mod sealed;
 pub(crate) mod text;
 
 use alloc::{boxed::Box, string::String, sync::Arc};

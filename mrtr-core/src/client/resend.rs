@@ -17,7 +17,7 @@ use crate::{
 /// The newest request of an exchange, to be sent again as it was but for its id and version.
 #[must_use = "the request is not sent again before `send` is called"]
 pub struct Resend<S: Open> {
-    exchange: Exchange<S>,
+    pub(super) exchange: Exchange<S>,
 }
 
 impl<S: Open> Resend<S> {

@@ -24,7 +24,7 @@ pub(crate) mod stack;
 pub(crate) mod text;
 pub(crate) mod write;
 
-pub(crate) use admit::reply_begun;
+pub(crate) use admit::{Begun, reply_begun};
 pub use admit::{Refusal, Refused, admit};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};

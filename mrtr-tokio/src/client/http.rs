@@ -2,26 +2,19 @@
 
 use std::{fmt, sync::Arc};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
-use mrtr_core::{
-    Limits,
-    framing::EventStreamDecoder,
-    http::{BodyPlan, Judgement, ParamHeaders, Sent, judge, request_headers},
-    jsonrpc::admit,
-};
-
 use super::{
     Options, WireError,
     authorize::{Authorize, Challenge},
     connect::Connector,
     redirect::{Redirect, redirect},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
 };
 
 /// An address that no client can be made for, or not with these options.
@@ -79,7 +72,6 @@ pub(super) struct Http {
     headers: HeaderMap,
     authorize: Option<Arc<dyn Authorize>>,
     heads: Option<OnHead>,
-    limits: Limits,
     client: Client<Connector, Full<Bytes>>,
 }
 
@@ -101,8 +93,8 @@ impl Http {
             headers.insert(header::PROXY_AUTHORIZATION, value);
         }
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
-        let (limits, authorize) = (options.limits.clone(), options.authorize.clone());
-        Ok(Self { uri, headers, authorize, heads: options.heads.clone(), limits, client })
+        let (authorize, heads) = (options.authorize.clone(), options.heads.clone());
+        Ok(Self { uri, headers, authorize, heads, client })
     }
 
     /// The address in one spelling: what saved calls are tied to.
@@ -114,34 +106,6 @@ impl Http {
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         format!("{scheme}://{}{port}{path}", host.to_ascii_lowercase())
-    }
-
-    /// Sends a request and reads its reply up to the point where messages come.
-    pub(super) async fn open(
-        &self,
-        message: Vec<u8>,
-        annotations: &ParamHeaders,
-    ) -> Result<Replies, WireError> {
-        let mut headers = HeaderMap::new();
-        // What the core has written, it can read.
-        let admitted =
-            admit(&message, &self.limits).map_err(|refused| WireError::Connect(refused.reason.into()))?;
-        for (name, value) in request_headers(&admitted, annotations)?.iter() {
-            let name = HeaderName::try_from(name).map_err(|error| WireError::Connect(error.into()))?;
-            let value = HeaderValue::try_from(value).map_err(|error| WireError::Connect(error.into()))?;
-            headers.insert(name, value);
-        }
-        let response = self.send(Method::POST, headers, message.into()).await?;
-        let limit = self.limits.message_bytes;
-        let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        match BodyPlan::from_content_type(kind) {
-            BodyPlan::Events if response.status().is_success() => Ok(Replies::Events {
-                body: response.into_body(),
-                decoder: EventStreamDecoder::new(limit),
-                limit,
-            }),
-            BodyPlan::Events | BodyPlan::Whole => self.whole(response).await,
-        }
     }
 
     /// Sends something to the server's origin, and only there; redirects within it are followed, and credentials that
@@ -207,25 +171,6 @@ impl Http {
         }
         Ok(value)
     }
-
-    async fn whole(&self, response: Response<Incoming>) -> Result<Replies, WireError> {
-        let (head, mut body) = response.into_parts();
-        let limit = self.limits.message_bytes;
-        let mut bytes = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(WireError::broken)?.into_data() else { continue };
-            if data.len() > limit - bytes.len() {
-                return Err(WireError::TooLarge { limit });
-            }
-            bytes.extend_from_slice(&data);
-        }
-        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        match judge(Sent::Request, head.status.as_u16(), kind, &bytes, &self.limits) {
-            Judgement::Message(_) => Ok(Replies::Whole(Some(bytes))),
-            Judgement::Failed(error) | Judgement::MaybeLegacy(error) => Err(error.into()),
-            Judgement::Accepted | _ => Err(WireError::ENDED),
-        }
-    }
 }
 
 /// What a response says that wants other credentials.
@@ -240,33 +185,5 @@ fn challenge<T>(response: &Response<T>) -> Option<Challenge> {
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("uri", &self.uri).finish_non_exhaustive()
-    }
-}
-
-pub(super) enum Replies {
-    Whole(Option<Vec<u8>>),
-    Events { body: Incoming, decoder: EventStreamDecoder, limit: usize },
-}
-
-impl Replies {
-    pub(super) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
-        match self {
-            Self::Whole(message) => message.take().ok_or(WireError::ENDED),
-            Self::Events { body, decoder, limit } => loop {
-                while let Some(event) = decoder.next() {
-                    match event {
-                        Ok(event) if event.is_message() && !event.data.is_empty() => {
-                            return Ok(event.data.to_vec());
-                        }
-                        Ok(_) => {}
-                        Err(_) => return Err(WireError::TooLarge { limit: *limit }),
-                    }
-                }
-                let frame = body.frame().await.ok_or(WireError::ENDED)?;
-                if let Ok(data) = frame.map_err(WireError::broken)?.into_data() {
-                    decoder.push(&data);
-                }
-            },
-        }
     }
 }

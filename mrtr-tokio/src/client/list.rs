@@ -40,13 +40,13 @@ impl Client {
     pub async fn list_tools(&self) -> Result<Vec<Tool>, CallError> {
         let mut tools = Vec::new();
         for json in self.list("tools/list", "tools").await? {
-            let Ok(declared) = Json::parse(&json, &self.inner.limits) else { continue };
+            let Ok(declared) = Json::parse(&json, &self.inner.machine.limits) else { continue };
             let text = |name: &str| declared.get(name).and_then(Json::as_string).map(Cow::into_owned);
             let Some(name) = text("name") else { continue };
             let schema = declared.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT);
             match ParamHeaders::from_schema(schema) {
                 Ok(annotations) => {
-                    self.inner.annotations().insert(name.clone(), Arc::new(annotations));
+                    self.inner.machine.annotations().insert(name.clone(), Arc::new(annotations));
                 }
                 Err(fault) => {
                     tracing::warn!(tool = %name, %fault, "a tool is left out: its header annotations are invalid");

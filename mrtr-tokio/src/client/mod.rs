@@ -1,7 +1,7 @@
 //! A client over streamable HTTP and over the stdio of a child process.
 //!
 //! What the protocol wants of a client is the core's: which request goes out, what a reply means, when to stop.
-//! This brings the bytes to the server, and the questions to an [`Answerer`](core::Answerer).
+//! This brings the bytes to the server, and the questions to an [`Answerer`](mrtr_core::client::Answerer).
 //!
 //! ```no_run
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,6 +37,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `machine` | the core's connection, with a clock and a lock |
 //! | `call` | one call, from its first request to its outcome |
 //! | `waiting` | a call between two rounds: kept, saved, carried on |
 //! | `event` | what happens on the wire, for traces |
@@ -52,34 +53,41 @@ pub(crate) mod carry;
 mod child;
 mod connect;
 mod event;
-mod head;
 mod http;
 mod list;
+mod machine;
 mod pipe;
+mod post;
 mod redirect;
 mod waiting;
 mod wire;
 
 use std::{
-    collections::BTreeMap,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use ::http::{HeaderName, HeaderValue};
 use mrtr_core::{
     Limits,
-    client::{self as core, Asking, Channel, Config, Progress},
-    http::ParamHeaders,
-    jsonrpc::RequestId,
+    client::{
+        Asking, Config, Progress,
+        connection::{Connection, ConnectionConfig},
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     process::Command,
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
+
+use self::{
+    http::Http,
+    machine::{Machine, Out},
+    pipe::{Pipe, Source},
+    post::Posts,
 };
 
 pub use authorize::{Authorize, Bearer, Challenge, Credentials, NotAToken};
@@ -105,6 +113,10 @@ pub struct Options {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Who gives the credentials of every HTTP request: a [`Bearer`] token, or a hook that renews it.
     pub authorize: Option<Arc<dyn Authorize>>,
+    /// Which eras are spoken, and how they are told apart.
+    pub connection: ConnectionConfig,
+    /// Whether the stream is opened, by GET, on which legacy servers say what belongs to no call. Default: yes.
+    pub listens: bool,
     /// How questions are put to answerers.
     pub asking: Asking,
     /// Whether progress is asked for where [`Client::call_tool`] and its kind make the call. Servers may answer with a
@@ -135,6 +147,8 @@ impl Default for Options {
             limits: Limits::default(),
             headers: Vec::new(),
             authorize: None,
+            connection: ConnectionConfig::default(),
+            listens: true,
             asking: Asking::default(),
             progress: false,
             events: None,
@@ -164,37 +178,48 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Calls one server. Cheap to clone; calls run side by side.
+/// Calls one server, of whatever era. Cheap to clone; calls run side by side. Everything is ended when the last clone is
+/// dropped; [`close`](Self::close) does it in order.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    core: core::Client,
-    wire: wire::Wire,
+    machine: Arc<Machine>,
+    /// What the tasks are made from, until the first call.
+    idle: Mutex<Option<Idle>>,
+    queue: mpsc::UnboundedSender<Out>,
+    tasks: Mutex<Vec<AbortHandle>>,
     /// What saved calls are tied to.
     server: Arc<str>,
-    clock: Clock,
-    limits: Limits,
+    over_http: bool,
     asking: Asking,
     progress: Progress,
-    events: Option<OnEvent>,
-    next_id: AtomicI64,
-    /// Annotations of the tools that were listed (R-173).
-    annotations: Mutex<BTreeMap<String, Arc<ParamHeaders>>>,
+}
+
+struct Idle {
+    transport: Transport,
+    queue: mpsc::UnboundedReceiver<Out>,
+}
+
+enum Transport {
+    Http(Arc<Posts>),
+    Pipe(Pipe),
 }
 
 impl Client {
-    /// A client of the server at this address. Nothing is sent yet.
+    /// A client of the server at this url. Nothing is sent yet. Calls must be made within a tokio runtime.
     ///
     /// # Errors
     ///
-    /// If it is no `http` or `https` address, or the system has no TLS roots for `https`.
+    /// If it is no `http` or `https` address, or the proxy or the TLS roots cannot be used.
     pub fn http(url: &str, config: Config, options: Options) -> Result<Self, UrlError> {
-        let http = http::Http::new(url, &options)?;
-        let server = http.server();
-        Ok(Self::new(wire::Wire::Http(http), server, config.channel(Channel::Own), &options))
+        let posts = Posts::new(Http::new(url, &options)?, options.listens);
+        let server = posts.server();
+        let connection =
+            Connection::over_http(config.limits(options.limits.clone()), options.connection.clone());
+        Ok(Self::new(Transport::Http(Arc::new(posts)), server, connection, options))
     }
 
     /// A client of the server that this command starts. It is started with the first request, and again if it
@@ -207,71 +232,91 @@ impl Client {
         let words = std::iter::once(command.as_std().get_program()).chain(command.as_std().get_args());
         let words: Vec<String> = words.map(|word| call::quoted(&word.to_string_lossy())).collect();
         let server = format!("stdio:[{}]", words.join(","));
-        let (limit, stderr) = (options.limits.message_bytes, options.stderr.clone());
-        let pipe = pipe::Pipe::child(command, limit, options.grace, stderr);
-        Self::new(wire::Wire::Pipe(pipe), server, config.channel(Channel::Shared), &options)
+        let source = Source::Command(Box::new(command), options.stderr.clone());
+        Self::piped(source, server, config, options)
     }
 
-    /// A client of whoever reads `output` and writes `input`, one message a line. Must be called within a tokio
-    /// runtime.
+    /// A client of whoever reads `output` and writes `input`, one message a line. What is saved of its calls is tied to
+    /// no server in particular.
+    #[must_use]
     pub fn pipe(
         input: impl AsyncRead + Send + 'static,
         output: impl AsyncWrite + Send + 'static,
         config: Config,
         options: Options,
     ) -> Self {
-        let pipe = pipe::Pipe::open(input, output, options.limits.message_bytes, options.grace);
-        let server = String::from("pipe:");
-        Self::new(wire::Wire::Pipe(pipe), server, config.channel(Channel::Shared), &options)
+        let source = Source::Given(Some((Box::pin(input), Box::pin(output))));
+        Self::piped(source, String::from("pipe:"), config, options)
     }
 
-    fn new(wire: wire::Wire, server: String, config: Config, options: &Options) -> Self {
-        let core = core::Client::new(config.limits(options.limits.clone()));
+    fn piped(source: Source, server: String, config: Config, options: Options) -> Self {
+        let pipe = Pipe { source, grace: options.grace };
+        let connection =
+            Connection::on_pipe(config.limits(options.limits.clone()), options.connection.clone());
+        Self::new(Transport::Pipe(pipe), server, connection, options)
+    }
+
+    fn new(transport: Transport, server: String, connection: Connection, options: Options) -> Self {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let (over_http, restarts) = match &transport {
+            Transport::Http(_) => (true, false),
+            Transport::Pipe(pipe) => (false, pipe.restarts()),
+        };
+        let surroundings = (options.clock, options.limits);
+        let machine = Machine::new(connection, sender.clone(), surroundings, options.events, restarts);
         let inner = Inner {
-            core,
-            wire,
+            machine: Arc::new(machine),
+            idle: Mutex::new(Some(Idle { transport, queue })),
+            queue: sender,
+            tasks: Mutex::default(),
             server: server.into(),
-            clock: options.clock,
-            limits: options.limits.clone(),
-            asking: options.asking.clone(),
+            over_http,
+            asking: options.asking,
             progress: if options.progress { Progress::RequestId } else { Progress::Unwanted },
-            events: options.events.clone(),
-            next_id: AtomicI64::new(1),
-            annotations: Mutex::new(BTreeMap::new()),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Ends the connection in order: the child's input is closed, and it is waited for. Over HTTP nothing is to
-    /// be done.
+    /// Ends the connection in order: the child's input is closed, and it is waited for; the session of a legacy server
+    /// over HTTP is given back. What is under way fails. The next call begins anew.
     pub async fn close(&self) {
-        if let wire::Wire::Pipe(pipe) = &self.inner.wire {
-            pipe.close().await;
+        let begun = lock(&self.inner.idle).is_none();
+        let (done, ended) = oneshot::channel();
+        if begun && self.inner.queue.send(Out::End(done)).is_ok() {
+            let _ = ended.await;
         }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { core, wire, .. } = &*self.inner;
-        f.debug_struct("Client").field("core", core).field("wire", wire).finish_non_exhaustive()
+        f.debug_struct("Client").field("connection", &self.inner.machine).finish_non_exhaustive()
     }
 }
 
 impl Inner {
-    fn next_id(&self) -> RequestId {
-        self.next_id.fetch_add(1, Ordering::Relaxed).into()
+    /// Starts what carries messages and wakes timers, unless it runs.
+    fn start(&self) {
+        let Some(Idle { transport, queue }) = lock(&self.idle).take() else { return };
+        let (machine, timed) = (Arc::clone(&self.machine), Arc::clone(&self.machine));
+        let carrying = match transport {
+            Transport::Http(posts) => tokio::spawn(posts.carry(machine, queue)),
+            Transport::Pipe(pipe) => tokio::spawn(pipe.carry(machine, queue, self.queue.downgrade())),
+        };
+        let ticking = tokio::spawn(async move { timed.tick().await });
+        lock(&self.tasks).extend([carrying.abort_handle(), ticking.abort_handle()]);
     }
+}
 
-    /// Goes on with ids that another process has not used for the same call.
-    fn skip_ids(&self) {
-        let mut random = [0; 4];
-        let random = getrandom::fill(&mut random).map(|()| i64::from(u32::from_le_bytes(random)));
-        self.next_id.fetch_max(random.unwrap_or_default() | 1 << 32, Ordering::Relaxed);
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for task in lock(&self.tasks).drain(..) {
+            task.abort();
+        }
     }
+}
 
-    fn annotations(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ParamHeaders>>> {
-        // Nothing panics while it is held.
-        self.annotations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Nothing panics while one of these is held.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,8 +3,13 @@
 use std::{fmt, sync::Arc};
 
 use mrtr_core::{
-    client::{Answerer, Ask, Exchange, InputRequired, ResumeError},
-    http::ParamHeaders,
+    Entropy,
+    client::{
+        Answerer, Ask, Exchange, InputRequired, ResumeError,
+        connection::{self, Connection},
+    },
+    seal::{SealError, Sealer},
+    wire::AskingMethod,
 };
 
 use super::{CallError, Client, Reply};
@@ -34,6 +39,21 @@ impl Waiting {
     pub fn save(&self, out: &mut Vec<u8>) {
         self.exchange.save(&self.server, out);
     }
+
+    /// [`save`](Self::save), sealed: nobody without the key can read or change it, nor have it taken for a call to
+    /// another server.
+    ///
+    /// # Errors
+    ///
+    /// If the sealer only signs.
+    pub fn save_sealed(
+        &self,
+        sealer: &Sealer,
+        entropy: &Entropy,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        self.exchange.save_sealed(&self.server, sealer, entropy, out)
+    }
 }
 
 impl fmt::Debug for Waiting {
@@ -55,8 +75,21 @@ impl Client {
     ///
     /// If the bytes are not whole, were saved for another server, or are over what this client allows.
     pub fn load(&self, saved: &[u8]) -> Result<Waiting, ResumeError> {
-        let exchange = self.inner.core.resume(saved, &self.inner.server)?;
+        let exchange =
+            self.inner.machine.look(|connection| connection.client().resume(saved, &self.inner.server))?;
         Ok(Waiting { exchange, server: Arc::clone(&self.inner.server) })
+    }
+
+    /// Reads a call that [`Waiting::save_sealed`] wrote for this server, under any key of the sealer's ring.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load), and if it does not open.
+    pub fn load_sealed(&self, saved: &[u8], sealer: &Sealer) -> Result<Waiting, ResumeError> {
+        let server = &self.inner.server;
+        let exchange =
+            self.inner.machine.look(|connection| connection.client().resume_sealed(saved, server, sealer))?;
+        Ok(Waiting { exchange, server: Arc::clone(server) })
     }
 
     /// Carries a call on: puts what is not answered yet to `answerer`, and so on until the result is there.
@@ -68,6 +101,20 @@ impl Client {
         if waiting.server != self.inner.server {
             return Err(CallError::OtherServer);
         }
-        self.inner.carry_on(waiting.exchange, ParamHeaders::NONE, answerer).await
+        let exchange = self.inner.ask(waiting.exchange, answerer).await?;
+        // The retry has the headers of the first request, and another process may have listed the tools.
+        if self.inner.over_http
+            && exchange.method() == AskingMethod::ToolsCall.name()
+            && self.inner.machine.annotations().is_empty()
+            && let Err(error) = self.list_tools().await
+        {
+            tracing::debug!(%error, "the tools were not listed before a saved call went on");
+        }
+        let mut exchange = Some(exchange);
+        let resume = move |connection: &mut Connection, now| match exchange.take() {
+            Some(exchange) => connection.resume(exchange, now),
+            None => Err(connection::CallError::Closed),
+        };
+        self.inner.run(resume, answerer).await
     }
 }

@@ -1,26 +1,8 @@
-//! A request, and the messages that come back for it.
+//! Why no message comes back.
 
 use std::process::ExitStatus;
 
-use mrtr_core::{
-    http::{HeaderFault, HttpError, ParamHeaders},
-    jsonrpc::RequestId,
-};
-
-use super::{http, pipe};
-
-/// Where requests go.
-#[derive(Debug)]
-pub(super) enum Wire {
-    Http(http::Http),
-    Pipe(pipe::Pipe),
-}
-
-/// The messages that come back for one request. Dropping it tells nobody, but over HTTP closes the stream.
-pub(super) enum Replies {
-    Http(http::Replies),
-    Pipe(pipe::Replies),
-}
+use mrtr_core::http::{HeaderFault, HttpError};
 
 /// Why no message came back. It happened here or on the way: the server did not say it.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +68,21 @@ impl WireError {
     /// Nothing more comes.
     pub(super) const ENDED: Self = Self::Broken { cause: None };
 
+    /// The same for another call.
+    pub(super) fn again(&self) -> Self {
+        let copied = |cause: &(dyn std::error::Error + Send + Sync + 'static)| root(cause).to_string().into();
+        match self {
+            Self::Connect(cause) => Self::Connect(copied(cause.as_ref())),
+            Self::Broken { cause } => Self::Broken { cause: cause.as_deref().map(copied) },
+            Self::Ended(ended) => Self::Ended(ended.clone()),
+            Self::Redirect { to } => Self::Redirect { to: to.clone() },
+            Self::Credentials(cause) => Self::Credentials(copied(cause.as_ref())),
+            Self::Http(error) => Self::Http(error.clone()),
+            Self::Header(fault) => Self::Header(fault.clone()),
+            Self::TooLarge { limit } => Self::TooLarge { limit: *limit },
+        }
+    }
+
     pub(super) fn broken(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Broken { cause: Some(cause.into()) }
     }
@@ -96,38 +93,4 @@ pub(super) fn root<'e>(
     error: &'e (dyn std::error::Error + 'static),
 ) -> &'e (dyn std::error::Error + 'static) {
     std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
-}
-
-impl Wire {
-    /// Sends a request.
-    pub(super) async fn open(
-        &self,
-        id: &RequestId,
-        message: Vec<u8>,
-        annotations: &ParamHeaders,
-    ) -> Result<Replies, WireError> {
-        match self {
-            Self::Http(http) => http.open(message, annotations).await.map(Replies::Http),
-            Self::Pipe(pipe) => pipe.request(id, &message).await.map(Replies::Pipe),
-        }
-    }
-
-    /// Sends what wants no reply, if there is anything. Never waits: it is called while things are dropped.
-    pub(super) fn post(&self, message: &[u8]) {
-        match self {
-            Self::Pipe(pipe) if !message.is_empty() => pipe.post(message),
-            // Over HTTP a request is cancelled by closing its stream.
-            Self::Pipe(_) | Self::Http(_) => {}
-        }
-    }
-}
-
-impl Replies {
-    /// The next message.
-    pub(super) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
-        match self {
-            Self::Http(replies) => replies.next().await,
-            Self::Pipe(replies) => replies.next().await,
-        }
-    }
 }

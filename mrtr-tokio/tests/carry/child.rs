@@ -57,6 +57,14 @@ fn saying(said: impl Fn(&str) -> String + Send + 'static, options: Options) -> C
         while let Some(line) = lines.next_line().await.unwrap() {
             if let Some(id) = line.split("\"id\":").nth(1) {
                 let id = id.split(',').next().unwrap();
+                if line.contains("server/discover") {
+                    let versions = r#""supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private""#;
+                    let found = format!(
+                        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",{versions}}}}}\n"
+                    );
+                    output.write_all(found.as_bytes()).await.unwrap();
+                    continue;
+                }
                 output.write_all(said(id).as_bytes()).await.unwrap();
             }
         }
@@ -94,9 +102,9 @@ async fn a_line_that_is_too_long_fails_its_call_and_no_other() {
         format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":\"{long}\"}}\n");
     let client = saying(
         move |id| match id {
-            "1" => String::new(),
-            "2" => answer(id, &long),
-            _ => format!("{notice}{long}\n{}{}", answer(id, "fine"), answer("1", "late")),
+            "2" => String::new(),
+            "3" => answer(id, &long),
+            _ => format!("{notice}{long}\n{}{}", answer(id, "fine"), answer("2", "late")),
         },
         options,
     );

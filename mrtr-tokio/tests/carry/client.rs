@@ -79,8 +79,8 @@ async fn nobody_is_asked_when_another_answer_is_missing_b_63() {
     let (client, _seen) = pair(Options::default());
     let table = Table::new([("name", Answer::Accept(r#"{"name":"Ada"}"#.into()))]);
     let failed = client.call_tool("name", "{}", &table).await.unwrap_err();
-    let CallError::Unanswered { failed: round, .. } = &failed else { panic!("{failed}") };
-    assert_eq!(round.unanswered[0].key, "sure");
+    let CallError::Unanswered { unanswered, .. } = &failed else { panic!("{failed}") };
+    assert_eq!(unanswered[0].key, "sure");
     assert_eq!(failed.to_string(), "not answered: \"sure\" (nobody could be asked: not in the table)");
     assert_eq!(table.asked(), ["name"]);
     // A refusal is an answer, the want of one is not.
@@ -103,8 +103,8 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
     assert_eq!((table.asked().len(), table.problems()), (4, 2));
     let table = Table::new([("name", Answer::Accept("nonsense".into()))]);
     let failed = client.call_tool("name", "{}", &table).await.unwrap_err();
-    let CallError::Unanswered { failed: round, .. } = &failed else { panic!("{failed}") };
-    assert!(matches!(&round.unanswered[0].why, Why::Invalid(_)), "{failed}");
+    let CallError::Unanswered { unanswered, .. } = &failed else { panic!("{failed}") };
+    assert!(matches!(&unanswered[0].why, Why::Invalid(_)), "{failed}");
     assert_eq!(table.asked().len(), 3);
 }
 
@@ -192,7 +192,13 @@ async fn a_server_that_has_died_is_started_again_r_185() {
     let runs = std::env::temp_dir().join(format!("mrtr-runs-{}", std::process::id()));
     let _ = std::fs::remove_file(&runs);
     let mut command = Command::new("sh");
-    command.arg("-c").arg("echo run >> \"$0\"; read line; exit 1").arg(&runs);
+    // Says that it is modern, and dies of the call.
+    command.arg("-c").arg(concat!(
+        "echo run >> \"$0\"; read line; id=$(printf %s \"$line\" | sed 's/.*\"id\":\\([0-9]*\\).*/\\1/'); ",
+        r#"echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],"#,
+        r#"\"capabilities\":{},\"ttlMs\":0,\"cacheScope\":\"private\"}}"; read line; exit 1"#,
+    ));
+    command.arg(&runs);
     let client = Client::stdio(command, client_config(), Options::default());
     let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(matches!(&failed, CallError::Wire(WireError::Ended(_))), "{failed}");

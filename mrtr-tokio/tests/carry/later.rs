@@ -116,6 +116,46 @@ async fn a_call_over_stdio_is_carried_on_by_the_same_command_r_185() {
 }
 
 #[tokio::test]
+async fn a_sealed_call_opens_with_its_key_alone() {
+    let (running, folder) = (server().await, Folder::new("sealed"));
+    let (url, file) = (running.url(), folder.file("call"));
+    let (key, other) = (folder.file("key"), folder.file("other"));
+    for key in [&key, &other] {
+        assert_eq!(run(&["keygen", "--out", key]).await.2, 0);
+    }
+    let sealed = ["call", &url, "name", "--answer", "name=\"Adalbert\"", "--save", &file, "--key-file", &key];
+    assert_eq!(run(&sealed).await.2, 3);
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(!bytes.windows(8).any(|window| window == b"Adalbert"), "nothing of it can be read");
+    let resume = |more: &'static [&'static str], key: String| {
+        let file = file.clone();
+        async move {
+            let mut args = vec!["resume", &*file, "--answer", "sure=accept"];
+            if !key.is_empty() {
+                args.extend(["--key-file", &key]);
+            }
+            run(&[&args[..], more].concat()).await
+        }
+    };
+    let (_, err, code) = resume(&[], String::new()).await;
+    assert!(code == 1 && err.contains("--key-file"), "{err}");
+    assert_eq!(resume(&[], other).await.2, 1);
+    let mut changed = bytes.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, changed).unwrap();
+    assert_eq!(resume(&[], key.clone()).await.2, 1);
+    // One that is not sealed is not taken for one that is: its server is only a claim.
+    let plain = folder.file("plain");
+    assert_eq!(run(&["call", &url, "name", "--save", &plain]).await.2, 3);
+    std::fs::copy(&plain, &file).unwrap();
+    assert_eq!(resume(&[], key.clone()).await.2, 1);
+    // Of a sealed file the server is believed, with credentials too.
+    std::fs::write(&file, &bytes).unwrap();
+    let (out, err, code) = resume(&["--header", "X-Key: secret"], key).await;
+    assert_eq!((out.as_str(), code), ("Hello, Adalbert!\n", 0), "{err}");
+}
+
+#[tokio::test]
 async fn answers_come_from_a_file_and_scripts_get_json() {
     let (running, folder) = (server().await, Folder::new("answers"));
     let (url, answers, file) = (running.url(), folder.file("answers.json"), folder.file("call"));

@@ -3,12 +3,14 @@
 mod answerers;
 mod answers;
 mod asks;
+mod echoes;
 mod exchange;
 mod laws;
 mod limits;
 mod repeats;
 mod request;
 mod saved;
+mod sealed;
 mod transport;
 
 use mrtr_core::{

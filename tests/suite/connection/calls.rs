@@ -127,11 +127,12 @@ fn an_overlong_line_lets_nothing_wait() {
     assert!(
         matches!(failure(line.only()), (call, Failure::Overlong { limit: 4_194_304 }) if call == calls[1])
     );
-    line.connection.handle_overlong(
-        Via::Pipe,
-        br#"{"jsonrpc":"2.0","method":"notifications/message""#,
-        at(0),
-    );
+    // What is no reply harms nobody.
+    for other in [r#"{"jsonrpc":"2.0","method":"notifications/message","params""#, "rubbish"] {
+        line.connection.handle_overlong(Via::Pipe, other.as_bytes(), at(0));
+        assert!(line.events().is_empty());
+    }
+    line.connection.handle_overlong(Via::Pipe, br#"{"jsonrpc":"2.0","result":{"x":"aaaaa"#, at(0));
     let failed: Vec<_> = line.events().into_iter().map(|event| failure(event).0).collect();
     assert_eq!(failed, [calls[0], calls[2]]);
     // While the server is probed, it is the probe's reply.

@@ -171,6 +171,13 @@ fn r_240_a_forgotten_session_is_opened_anew() {
     );
     line.reply(&opening, json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
     assert_eq!(line.request().call, Some(first));
+    // The same said to an answer or a notification.
+    line.events();
+    line.connection.handle_session_gone(at(0));
+    let (call, failed) = failure(line.only());
+    assert!(call == first && matches!(failed, Failure::Closed));
+    line.call();
+    assert_eq!(line.request().message["method"], "initialize");
 }
 
 /// on a request's own stream an error without an id is about that request, and another id is a violation.

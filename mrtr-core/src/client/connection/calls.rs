@@ -160,7 +160,7 @@ impl Connection {
     /// If no further call can be made.
     pub fn restart(&mut self, refused: StateRefused, now: Timestamp) -> Result<CallId, CallError> {
         self.admit()?;
-        let (call, post) = (self.take_call(), self.take_id());
+        let (call, post) = (self.take_call(), self.take_id_for(&refused.exchange.call));
         let mut bytes = Vec::new();
         match refused.restart(post.request_id(), now, &mut bytes) {
             Ok(exchange) => self.fly(call, post, exchange.into(), bytes, None),
@@ -247,7 +247,7 @@ impl Connection {
         original: Option<Original>,
         now: Timestamp,
     ) -> Result<(), Box<NotReady>> {
-        let post = self.take_id();
+        let post = self.take_id_for(&exchange.call);
         let mut bytes = Vec::new();
         let retrying = exchange.proceed(post.request_id(), now, &mut bytes).map_err(Box::new)?;
         self.fly(call, post, retrying.into(), bytes, original);
@@ -348,7 +348,7 @@ impl Connection {
         S: Open,
         Flying: From<Exchange<S>>,
     {
-        let post = self.take_id();
+        let post = self.take_id_for(&resend.exchange.call);
         let mut bytes = Vec::new();
         match resend.send(post.request_id(), now, &mut bytes) {
             Ok(exchange) => self.fly(call, post, exchange.into(), bytes, original),

@@ -236,10 +236,11 @@ impl Connection {
 
     /// The session is not known to the server any more: the next call opens another. The request that was told
     /// so was not begun, so it is sent again there.
-    pub(super) fn session_gone(&mut self, request: session::CallId, now: Timestamp) {
-        let State::Legacy(session) = core::mem::replace(&mut self.state, State::Unknown) else { return };
+    pub(super) fn session_gone(&mut self, request: Option<session::CallId>, now: Timestamp) {
+        let State::Legacy(session) = &self.state else { return };
         self.next_id = self.next_id.max(session.next_id());
-        let again = self.requests.remove(&request);
+        self.state = State::Unknown;
+        let again = request.and_then(|request| self.requests.remove(&request));
         let others: Vec<CallId> = core::mem::take(&mut self.requests).into_values().collect();
         for ask in core::mem::take(&mut self.asks).into_keys() {
             self.events.push_back(Event::AskWithdrawn { ask });

@@ -14,6 +14,38 @@
 //! After each call of a method that takes a time, drain [`poll_transmit`](Connection::poll_transmit) and
 //! [`poll_event`](Connection::poll_event), and set one timer to [`poll_timeout`](Connection::poll_timeout).
 //!
+//! ```
+//! use mrtr_core::{Timestamp, client::{Call, Config, Connection, ConnectionConfig, NoAnswers}};
+//! use mrtr_core::client::connection::{Event, Transmit, Via};
+//! use mrtr_core::wire::{ClientCapabilities, Era, Implementation};
+//!
+//! let now = Timestamp::from_unix_millis(0);
+//! let client = Config::new(Implementation::new("host", "1"), ClientCapabilities::of(&NoAnswers));
+//! let mut connection = Connection::on_pipe(client, ConnectionConfig::default());
+//!
+//! // Two calls wait until it is known what the server is.
+//! let first = connection.call(Call::new("tools/call", r#"{"name":"a","arguments":{}}"#), now)?;
+//! let second = connection.call(Call::new("tools/call", r#"{"name":"b","arguments":{}}"#), now)?;
+//! let Some(Transmit::Request { bytes, .. }) = connection.poll_transmit() else { panic!() };
+//! assert!(bytes.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"server/discover""#));
+//! assert!(connection.poll_transmit().is_none());
+//!
+//! let reply = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}"#;
+//! connection.handle_message(Via::Pipe, reply, now);
+//! assert!(matches!(connection.poll_event(), Some(Event::Era(Era::Modern))));
+//! for call in [first, second] {
+//!     let Some(Transmit::Request { call: Some(of), .. }) = connection.poll_transmit() else { panic!() };
+//!     assert_eq!(of, call);
+//! }
+//!
+//! // Replies come in any order, amid rubbish.
+//! connection.handle_message(Via::Pipe, b"Server ready.", now);
+//! connection.handle_message(Via::Pipe, br#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#, now);
+//! let Some(Event::Done { call, outcome }) = connection.poll_event() else { panic!() };
+//! assert_eq!((call, outcome.json().map(|json| json.as_str())), (second, Some(r#"{"content":[]}"#)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The server's era (R-049…R-051)
 //!
 //! | | first | modern | legacy |
@@ -24,6 +56,14 @@
 //! In both, `initialize` that meets a modern error leads back. Calls wait until the era is known (on a pipe), or are
 //! sent again (HTTP, where a 400 says that they were not begun). What is known from before comes in by
 //! [`ConnectionConfig::era`] and goes out by [`Event::Era`]; [`EraCache`] keeps it.
+//!
+//! # Over HTTP
+//!
+//! Each [`Transmit::Request`] is a POST. A body that was read whole goes through [`judge`](crate::http::judge) into
+//! [`handle_http`](Connection::handle_http); events go into [`handle_message`](Connection::handle_message) one by one;
+//! a stream that ends is told by [`handle_lost`](Connection::handle_lost), which does no harm after the reply. The
+//! session id of a legacy server comes with the response to the POST whose message is `initialize`; the adapter keeps
+//! it and sends it with [`HeaderRules::Legacy`].
 //!
 //! # What it promises
 //!
@@ -46,7 +86,7 @@ use alloc::{
     string::String,
 };
 
-use super::{Channel, Client, Config};
+use super::{Channel, Client, Config, ongoing::Ongoing};
 use crate::{
     jsonrpc::Json,
     legacy::client::{AskId, ClientSession},
@@ -227,6 +267,16 @@ impl Connection {
         let id = PostId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
         id
+    }
+
+    /// An id that this exchange did not have before either: it may have been resumed.
+    fn take_id_for(&mut self, exchange: &Ongoing) -> PostId {
+        loop {
+            let id = self.take_id();
+            if !exchange.had(&id.request_id()) {
+                return id;
+            }
+        }
     }
 
     const fn take_call(&mut self) -> CallId {

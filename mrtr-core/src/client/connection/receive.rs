@@ -10,7 +10,7 @@ use crate::{
     client::{Aside, Exchange, Received, receive::Open},
     error::RpcError,
     http::{HttpError, Judgement},
-    jsonrpc::{self, Json, Message, Notification, Refused, RequestId},
+    jsonrpc::{self, Begun, Json, Message, Notification, Refused, RequestId},
     legacy::client::{self as session, ClientSession},
     time::Timestamp,
     wire::Era,
@@ -50,7 +50,11 @@ impl Connection {
     /// nobody can tell which that was, all that it may have been do: nothing waits for a reply that has passed by.
     pub fn handle_overlong(&mut self, via: Via, beginning: &[u8], now: Timestamp) {
         let limit = self.client.shared.config.limits.message_bytes;
-        let begun = jsonrpc::reply_begun(beginning).and_then(|id| id.as_i64()).map(PostId);
+        let begun = match jsonrpc::reply_begun(beginning) {
+            Begun::Reply(id) => id.as_i64().map(PostId),
+            Begun::NoReply => return,
+            Begun::Unclear => None,
+        };
         let posts: Vec<PostId> = match (via, begun) {
             (Via::Post(post), _) => Vec::from([post]),
             (Via::Pipe, Some(post)) => Vec::from([post]),
@@ -93,6 +97,13 @@ impl Connection {
                 });
             }
         }
+    }
+
+    /// HTTP: the server does not know the session any more, which it said (404) to something other than a request: a
+    /// request that it said so to goes into [`handle_http`](Self::handle_http). What is on the wire fails, and the next
+    /// call opens another session.
+    pub fn handle_session_gone(&mut self, now: Timestamp) {
+        self.session_gone(None, now);
     }
 
     /// The server's process has ended. What is on the wire fails; exchanges that wait for answers are with the
@@ -380,7 +391,7 @@ impl Connection {
                 }
                 self.pump(now);
             }
-            (State::Legacy(_), Some(request)) if error.status == 404 => self.session_gone(request, now),
+            (State::Legacy(_), Some(request)) if error.status == 404 => self.session_gone(Some(request), now),
             (State::Legacy(_), Some(request)) => {
                 // A JSON-RPC error is the server's word on the request, whatever the status (G-01).
                 let Some(call) = self.requests.remove(&request) else { return };
@@ -435,7 +446,8 @@ fn replied(message: &Admitted<'_>) -> Option<i64> {
     let id: Option<&RequestId> = match message {
         Ok(Message::Response(response)) => response.id.as_ref(),
         Ok(Message::Request(_) | Message::Notification(_)) => None,
-        Err(refused) => refused.response_to.as_ref(),
+        // A message with an id and nothing else can only be meant as one.
+        Err(refused) => refused.response_to.as_ref().or(refused.id.as_ref()),
     };
     id.and_then(RequestId::as_i64)
 }

@@ -9,7 +9,9 @@ use super::{
 use crate::{
     client::text,
     error::{ErrorCode, RpcError},
-    jsonrpc::{self, Json, JsonKind, Message, Notification, Refused, Request, RequestId, Response, write},
+    jsonrpc::{
+        self, Begun, Json, JsonKind, Message, Notification, Refused, Request, RequestId, Response, write,
+    },
     legacy::revision::effective,
     time::Timestamp,
     trace::debug,
@@ -44,10 +46,10 @@ impl ClientSession {
     pub fn handle_overlong(&mut self, via: Via, beginning: &[u8], now: Timestamp) {
         let limit = self.config.limits.message_bytes;
         let failed: Vec<CallId> = match (jsonrpc::reply_begun(beginning), via) {
-            (Some(id), _) => Vec::from_iter(self.under_way(via, &id)),
-            (None, Via::Call(call)) => Vec::from([call]),
-            (None, Via::Pipe) => self.calls.keys().copied().collect(),
-            (None, Via::Standalone) => Vec::new(),
+            (Begun::Reply(id), _) => Vec::from_iter(self.under_way(via, &id)),
+            (Begun::NoReply, _) | (Begun::Unclear, Via::Standalone) => Vec::new(),
+            (Begun::Unclear, Via::Call(call)) => Vec::from([call]),
+            (Begun::Unclear, Via::Pipe) => self.calls.keys().copied().collect(),
         };
         for call in failed {
             self.fail(call, Failure::Overlong { limit }, now);

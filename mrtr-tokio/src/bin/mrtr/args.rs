@@ -102,6 +102,10 @@ pub(crate) struct Saving {
     /// carries it on. The file must not exist yet.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     pub(crate) save: Option<PathBuf>,
+    /// Seals saved calls with the key in this file (see `mrtr keygen`). Without one the answers and the server's
+    /// state can be read in them.
+    #[arg(long, value_name = "FILE", requires = "save", help_heading = "Answers")]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// How the server is reached.
@@ -267,6 +271,9 @@ pub(crate) struct Resume {
     /// The server's url. Left out: the one in the file; with credentials it has to be given.
     #[arg(conflicts_with = "stdio")]
     pub(crate) url: Option<String>,
+    /// The file with the key that it is sealed with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) answering: Answering,
     #[command(flatten)]

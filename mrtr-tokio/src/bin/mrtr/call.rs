@@ -28,7 +28,8 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
         Err(error) => return Err(Failure::usage(format!("--args: {error}"))),
     }
     let terminal = Terminal::new(&call.answering)?;
-    let store = call.saving.save.as_deref().map(Store::new);
+    let store = call.saving.save.as_deref();
+    let store = store.map(|path| Store::new(path, call.saving.key_file.as_deref())).transpose()?;
     if let Some(store) = &store {
         store.must_be_free()?;
     }

@@ -3,6 +3,7 @@
 use mrtr_core::{
     client::{Reason, StartError, Stopped},
     http::{HttpError, HttpErrorKind},
+    legacy::client::{Closed, Failure as Failed},
 };
 use mrtr_tokio::client::{CallError, WireError};
 
@@ -74,13 +75,25 @@ impl Exit {
             CallError::Start(StartError::TooLarge { .. }) | CallError::Timeout => Self::Limit,
             CallError::Start(_) => Self::Usage,
             CallError::Wire(error) => Self::of_wire(error),
-            CallError::Violation(_) => Self::Protocol,
+            CallError::Violation(_) | CallError::NoCommonVersion | CallError::OtherEra => Self::Protocol,
+            CallError::TooMany { .. } | CallError::TooManyAsks { .. } => Self::Limit,
+            CallError::Session(closed) => Self::of_session(closed),
             CallError::Stopped(Stopped::Lost) => Self::Transport,
             CallError::Stopped(_) => Self::Limit,
             CallError::NotSent(Reason::Missing { .. }) => Self::Unanswered,
             CallError::NotSent(_) => Self::Limit,
             CallError::Unanswered { .. } => Self::Unanswered,
             CallError::OtherServer | _ => Self::Failed,
+        }
+    }
+
+    const fn of_session(closed: &Closed) -> Self {
+        match closed {
+            Closed::Refused(_) => Self::Refused,
+            Closed::Failed(Failed::Timeout | Failed::Overlong { .. }) => Self::Limit,
+            Closed::ByPeer | Closed::Failed(Failed::Lost | Failed::Closed) => Self::Transport,
+            Closed::Failed(Failed::Peer(_)) => Self::Refused,
+            Closed::Version(_) | Closed::Malformed(_) | Closed::Failed(_) | _ => Self::Protocol,
         }
     }
 

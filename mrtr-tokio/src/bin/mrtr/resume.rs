@@ -12,15 +12,15 @@ use crate::{
 
 pub(crate) async fn run(resume: Resume) -> Result<(), Failure> {
     let terminal = Terminal::new(&resume.answering)?;
-    let store = Store::new(&resume.file);
+    let store = Store::new(&resume.file, resume.key_file.as_deref())?;
     let saved = store.read()?;
     let url = match (&resume.url, &saved.url) {
         (Some(url), _) => Some(url.as_str()),
         (None, _) if resume.reach.stdio => None,
         // Whoever wrote the file would be given them.
-        (None, Some(url)) if resume.reach.carries_credentials() => {
+        (None, Some(url)) if resume.reach.carries_credentials() && !saved.sealed => {
             return Err(Failure::usage(format!(
-                "the server that the file names is only a claim: to send credentials there, say so: mrtr resume FILE {}",
+                "the file is not sealed, so its server is only a claim: to send credentials there, say so: mrtr resume FILE {}",
                 show::line(url, 400)
             )));
         }

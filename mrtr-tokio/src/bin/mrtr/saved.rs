@@ -1,7 +1,7 @@
 //! A call that waits for answers, as a file that only its owner can read.
 //!
 //! ```text
-//! {"mrtr":"call","format":1,"url":"https://…","at":"2026-…Z","keys":["days"]}⏎
+//! {"mrtr":"call","format":1,"sealed":false,"url":"https://…","at":"2026-…Z","keys":["days"]}⏎
 //! the exchange as the library saves it
 //! ```
 //!
@@ -14,13 +14,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use mrtr_core::seal::Sealer;
 use mrtr_tokio::{
     client::{Client, Waiting},
-    clock::Clock,
+    clock::{self, Clock},
+    keys::KeySource,
 };
 use serde_json::{Value, json};
 
 use crate::{Failure, utc::utc};
+
+/// What saved calls are sealed for.
+const AUDIENCE: &str = "mrtr-call";
 
 /// Files over this size are not read.
 const MOST: u64 = 64 << 20;
@@ -28,18 +33,21 @@ const MOST: u64 = 64 << 20;
 /// Where a call is saved, and how.
 pub(crate) struct Store {
     pub(crate) path: PathBuf,
+    sealer: Option<Sealer>,
 }
 
 /// A saved call.
 pub(crate) struct Saved {
     /// The url of its server, unless that is a child, or the url has a query, which may be somebody's secret.
     pub(crate) url: Option<String>,
+    pub(crate) sealed: bool,
     exchange: Vec<u8>,
 }
 
 impl Store {
-    pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.into() }
+    pub(crate) fn new(path: &Path, key_file: Option<&Path>) -> Result<Self, Failure> {
+        let sealer = key_file.map(|path| KeySource::File(path).sealer(AUDIENCE)).transpose();
+        Ok(Self { path: path.into(), sealer: sealer.map_err(Failure::new)? })
     }
 
     /// Whether something is there already, which is not overwritten.
@@ -57,13 +65,20 @@ impl Store {
     /// Writes a call, whole or not at all; what the file held before is gone then.
     pub(crate) fn write(&self, client: &Client, waiting: &Waiting) -> Result<(), Failure> {
         let mut exchange = Vec::new();
-        waiting.save(&mut exchange);
+        match &self.sealer {
+            None => waiting.save(&mut exchange),
+            Some(sealer) => {
+                let entropy = clock::entropy().map_err(Failure::new)?;
+                waiting.save_sealed(sealer, &entropy, &mut exchange).map_err(Failure::new)?;
+            }
+        }
         let keys: Vec<&str> = waiting.asks().map(|ask| ask.key()).collect();
         let url =
             Some(client.server()).filter(|server| !server.starts_with("stdio:") && !server.contains('?'));
         let head = json!({
             "mrtr": "call",
             "format": 1,
+            "sealed": self.sealer.is_some(),
             "url": url,
             "at": utc(Clock::system().now()),
             "keys": keys,
@@ -107,13 +122,21 @@ impl Store {
         if head.get("format") != Some(&Value::from(1)) {
             return Err(self.fault("saved in a format of another version of mrtr"));
         }
+        let sealed = head.get("sealed").and_then(Value::as_bool).unwrap_or(false);
         let url = head.get("url").and_then(Value::as_str).map(String::from);
-        Ok(Saved { url, exchange })
+        Ok(Saved { url, sealed, exchange })
     }
 
     /// The call that was saved, if it belongs to this server.
     pub(crate) fn load(&self, client: &Client, saved: &Saved) -> Result<Waiting, Failure> {
-        client.load(&saved.exchange).map_err(|error| self.fault(error))
+        let loaded = match (&self.sealer, saved.sealed) {
+            (None, false) => client.load(&saved.exchange),
+            (Some(sealer), true) => client.load_sealed(&saved.exchange, sealer),
+            (None, true) => return Err(self.fault("sealed: give its key with --key-file")),
+            // Otherwise whoever can write the file could have it taken for one that is.
+            (Some(_), false) => return Err(self.fault("not sealed, though there is a --key-file")),
+        };
+        loaded.map_err(|error| self.fault(error))
     }
 
     pub(crate) fn remove(&self) {
