@@ -9,6 +9,7 @@
 //! | [`stdio`] | [`serve`](stdio::serve): a server on stdin and stdout | `server` |
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
+//! | [`bridge`] | [`Bridge`](bridge::Bridge): any host before any server, over stdio and HTTP | `bridge` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
@@ -47,6 +48,8 @@
 #![allow(clippy::std_instead_of_core)]
 
 pub mod audit;
+#[cfg(feature = "bridge")]
+pub mod bridge;
 pub mod clock;
 pub mod keys;
 

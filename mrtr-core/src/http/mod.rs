@@ -71,6 +71,7 @@ pub use class::ReplyClass;
 pub use cors::Cors;
 pub use gate::{Bind, Gate, GateFault, NotAName, Ruling, Verdict};
 pub use headers::{Headers, name};
+pub(crate) use headers::{Single, single};
 pub use media::Accepts;
 pub use opening::Opening;
 pub use params::{ParamFault, ParamHeader, ParamHeaders, ParamType};

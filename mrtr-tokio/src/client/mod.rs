@@ -48,6 +48,8 @@
 
 mod authorize;
 mod call;
+#[cfg(feature = "bridge")]
+pub(crate) mod carry;
 mod child;
 mod connect;
 mod event;

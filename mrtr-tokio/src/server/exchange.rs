@@ -106,7 +106,7 @@ async fn respond(taken: Taken, extra: Extra) -> Response<ReplyBody> {
 
 /// Runs a producer up to the first bytes of its reply; an event stream goes on as the response's body. A producer
 /// that gives nothing is answered for with `nothing`.
-pub(super) async fn begin(
+pub(crate) async fn begin(
     mut producer: Producer,
     extra: Extra,
     nothing: StatusCode,
@@ -220,12 +220,12 @@ async fn subscribe(listen: &Listen, shared: &Shared, accepts: Accepts, output: &
 }
 
 /// Ready when the flag is up, or nobody is left to raise it.
-pub(super) async fn raised(flag: &mut watch::Receiver<bool>) {
+pub(crate) async fn raised(flag: &mut watch::Receiver<bool>) {
     // What `wait_for` gives holds a lock: it ends here.
     let _ = flag.wait_for(|up| *up).await;
 }
 
-pub(super) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
+pub(crate) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
     // A duration that no clock can reach means never.
     let now = Instant::now();
     let at = now.checked_add(after).unwrap_or_else(|| now + NEVER);

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Serves the example tools.
     Serve(Serve),
+    /// Puts a modern front on an old server, or an old one on a modern server: any host, any server.
+    Bridge(crate::bridge::Bridge),
     /// Calls a tool, a prompt or a resource of a server, and asks you what it asks. Without NAME, lists what there is.
     #[command(after_help = EXITS)]
     Call(Call),
@@ -189,16 +191,9 @@ pub(crate) struct Inspect {
     pub(crate) json: bool,
 }
 
+/// The keys that states are sealed with.
 #[derive(Group)]
-#[group(id = "serve")]
-#[command(group = clap::ArgGroup::new("where").required(true))]
-pub(crate) struct Serve {
-    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
-    #[arg(long, value_name = "ADDR", group = "where")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Serves on standard input and output.
-    #[arg(long, group = "where")]
-    pub(crate) stdio: bool,
+pub(crate) struct Keys {
     /// The file with the key that states are sealed with (see `mrtr keygen`).
     #[arg(long, value_name = "FILE", conflicts_with = "key_env")]
     pub(crate) key_file: Option<PathBuf>,
@@ -209,6 +204,20 @@ pub(crate) struct Serve {
     /// SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub(crate) accept_key_file: Option<PathBuf>,
+}
+
+#[derive(Group)]
+#[group(id = "serve")]
+#[command(group = clap::ArgGroup::new("where").required(true))]
+pub(crate) struct Serve {
+    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
+    #[arg(long, value_name = "ADDR", group = "where")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Serves on standard input and output.
+    #[arg(long, group = "where")]
+    pub(crate) stdio: bool,
+    #[command(flatten)]
+    pub(crate) keys: Keys,
     /// A further name that may stand in `Host`: `mcp.example.com`, `mcp.example.com:8443`.
     #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "stdio")]
     pub(crate) hosts: Vec<String>,

@@ -4,6 +4,7 @@
 
 mod answers;
 mod args;
+mod bridge;
 mod call;
 mod demo;
 mod failure;
@@ -60,6 +61,7 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Serve(serve) => serve::run(serve).await,
+        Command::Bridge(bridge) => bridge::run(bridge).await,
         Command::Call(call) => call::run(call).await,
         Command::Resume(resume) => resume::run(resume).await,
         Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,
