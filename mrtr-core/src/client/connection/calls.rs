@@ -9,7 +9,7 @@ use crate::{
         call::{Options, Params, Progress, Repeat},
         receive::Open,
     },
-    jsonrpc::Json,
+    jsonrpc::{Json, RequestId},
     time::Timestamp,
     wire::Era,
 };
@@ -59,6 +59,22 @@ impl From<Exchange<Pending>> for Flying {
 impl From<Exchange<Retrying>> for Flying {
     fn from(exchange: Exchange<Retrying>) -> Self {
         Self::Retrying(exchange)
+    }
+}
+
+impl Flying {
+    /// Takes note of progress, if the token is its own; whether it is.
+    pub(super) fn hear(&mut self, token: &RequestId, now: Timestamp) -> bool {
+        let ours = match self {
+            Self::Pending(exchange) => exchange.progress_token() == Some(token),
+            Self::Retrying(exchange) => exchange.progress_token() == Some(token),
+        };
+        match self {
+            Self::Pending(exchange) if ours => exchange.hear(now),
+            Self::Retrying(exchange) if ours => exchange.hear(now),
+            Self::Pending(_) | Self::Retrying(_) => {}
+        }
+        ours
     }
 }
 
