@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use mrtr_core::{
-    client::connection::{CallId, HeaderRules, PostId, Via},
+    client::connection::{CallId, Connection, HeaderRules, PostId, Via},
     framing::EventStreamDecoder,
     http::{BodyPlan, ParamHeaders, Sent, judge, request_headers},
     jsonrpc::{Json, Message, RequestId, admit},
@@ -99,12 +99,19 @@ impl Posts {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends everything that is under way, which closes its streams.
-    pub(super) fn stop(&self) {
+    /// Ends everything that is under way, which closes its streams: these requests.
+    fn stop(&self) -> Vec<PostId> {
         let mut tasks = self.tasks();
-        for task in std::mem::take(&mut tasks.posts).into_values().chain(tasks.listening.take()) {
+        if let Some(task) = tasks.listening.take() {
             task.abort();
         }
+        let posts = std::mem::take(&mut tasks.posts);
+        drop(tasks);
+        let stop = |(post, task): (PostId, AbortHandle)| {
+            task.abort();
+            post
+        };
+        posts.into_iter().map(stop).collect()
     }
 
     /// Carries messages, for as long as it is polled. Notifications and answers are accepted before what was said after
@@ -146,8 +153,12 @@ impl Posts {
                     }
                 }
                 Out::End(done) => {
-                    self.stop();
+                    // Whoever still waits need not wait any longer.
+                    for post in self.stop() {
+                        machine.lost(post, None, WireError::ENDED);
+                    }
                     self.end_session().await;
+                    machine.act(Connection::handle_session_gone);
                     let _ = done.send(());
                 }
                 // Of a pipe.
@@ -198,7 +209,13 @@ impl Posts {
         let sent = self.http.send(Method::POST, headers, bytes.into());
         match timeout(ACCEPTED, sent).await {
             Ok(Ok(response)) if response.status().is_success() => Ok(()),
-            Ok(Ok(response)) => Err(WireError::broken(format!("HTTP status {}", response.status()))),
+            Ok(Ok(response)) => {
+                let gone = response.status() == StatusCode::NOT_FOUND;
+                if gone && matches!(rules, HeaderRules::Legacy(Some(_))) {
+                    machine.act(Connection::handle_session_gone);
+                }
+                Err(WireError::broken(format!("HTTP status {}", response.status())))
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(WireError::broken("it was not accepted in time")),
         }

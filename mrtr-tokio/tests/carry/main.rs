@@ -8,6 +8,7 @@ mod child;
 mod client;
 mod command;
 mod endpoint;
+mod eras;
 mod hostile;
 mod http;
 mod inspect;
