@@ -100,8 +100,10 @@ impl Fronted {
 
     async fn send(&self, method: &str, path: &str, more: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}{length}\r\n");
+        let length =
+            if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}{length}\r\n");
         stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
         stream
     }
@@ -137,7 +139,10 @@ async fn a_modern_client_is_asked_what_a_legacy_server_wants() {
     let fronted = front(bridge(example(), Era::Legacy), Anonymous::new()).await;
     let url = format!("http://{}/mcp", fronted.address);
     let client = Client::http(&url, client_config(), client::Options::default()).unwrap();
-    let table = Table::new([("u1", Answer::Accept(r#"{"days":3}"#.into())), ("u2", Answer::Accept(r#"{"pace":"slow"}"#.into()))]);
+    let table = Table::new([
+        ("u1", Answer::Accept(r#"{"days":3}"#.into())),
+        ("u2", Answer::Accept(r#"{"pace":"slow"}"#.into())),
+    ]);
     let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &table).await.unwrap();
     assert_eq!(text(&reply), "Lisbon, 3 days, slow");
     let counts = fronted.bridge.counts().await.unwrap();
@@ -158,7 +163,9 @@ struct Named;
 
 impl Principals for Named {
     fn identify(&self, head: &Parts) -> Result<Identity, Misconfigured> {
-        Ok(Identity::authenticated(head.headers.get("x-user").map_or(b"nobody".as_slice(), |name| name.as_bytes())))
+        Ok(Identity::authenticated(
+            head.headers.get("x-user").map_or(b"nobody".as_slice(), |name| name.as_bytes()),
+        ))
     }
 }
 
@@ -167,7 +174,8 @@ impl Principals for Named {
 #[tokio::test]
 async fn sessions_of_legacy_hosts_are_named_and_end() {
     let fronted = front(bridge(example(), Era::Modern), Named).await;
-    let post = async |more: &str, body: &str| fronted.ask("POST", "/mcp", &format!("{LEGACY}{more}"), body).await;
+    let post =
+        async |more: &str, body: &str| fronted.ask("POST", "/mcp", &format!("{LEGACY}{more}"), body).await;
     let (status, head, body) = post("X-User: ada\r\n", &initialize()).await;
     assert_eq!(status, 200, "{body}");
     assert!(body.contains(r#""protocolVersion":"2025-11-25""#), "{body}");
@@ -178,7 +186,10 @@ async fn sessions_of_legacy_hosts_are_named_and_end() {
     let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plain","arguments":{"text":"hi"}}}"#;
     let (status, _, body) = post(&ada, plain).await;
     // R-244: nothing of the other era.
-    assert_eq!((status, &*body), (200, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}"#));
+    assert_eq!(
+        (status, &*body),
+        (200, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}"#)
+    );
     for (more, expected) in [
         (ada.replace("ada", "bob"), 404),
         (ada.replace(id, "00"), 404),
@@ -190,7 +201,8 @@ async fn sessions_of_legacy_hosts_are_named_and_end() {
     let modern = fronted.modern("", &call(5, "plain", r#"{"text":"hi"}"#)).await;
     assert_eq!((modern.0, &modern.1["result"]["resultType"]), (200, &json!("complete")));
     // What cannot begin a session leaves none behind.
-    let (status, head, _) = post("X-User: ada\r\n", r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#).await;
+    let (status, head, _) =
+        post("X-User: ada\r\n", r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#).await;
     assert!(status == 200 && !head.contains("mcp-session-id"), "{head}");
     let sse = "Accept: text/event-stream\r\n";
     let mut listening = fronted.send("GET", "/mcp", &format!("{sse}{ada}"), "").await;
@@ -275,8 +287,12 @@ async fn tokens_are_never_passed_on() {
         let request = String::from_utf8(bytes).unwrap();
         let (_, body) = request.split_once("\r\n\r\n").unwrap();
         let id = serde_json::from_str::<Value>(body).unwrap()["id"].clone();
-        let reply = json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "content": []}}).to_string();
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", reply.len());
+        let reply = json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "content": []}})
+            .to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            reply.len()
+        );
         stream.write_all(format!("{head}{reply}").as_bytes()).await.unwrap();
         request
     });
@@ -318,7 +334,11 @@ async fn a_pipe_that_ends_is_still_answered() {
     let (mut host, input) = duplex(1 << 16);
     let (output, mut heard) = duplex(1 << 16);
     let long = format!("\"{}\"\n", "x".repeat(5 << 20));
-    let lines = format!("{}\nnonsense\n{long}{}", call(1, "plain", r#"{"text":"a"}"#), call(2, "plain", r#"{"text":"b"}"#));
+    let lines = format!(
+        "{}\nnonsense\n{long}{}",
+        call(1, "plain", r#"{"text":"a"}"#),
+        call(2, "plain", r#"{"text":"b"}"#)
+    );
     let writing = tokio::spawn(async move { host.write_all(lines.as_bytes()).await });
     let reading = tokio::spawn(async move {
         let mut said = String::new();
@@ -353,6 +373,8 @@ async fn eras_are_found_out() {
 fn what_does_not_fit_together_does_not_start() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
-    assert!(Bridge::start(config(Transport::Http, Era::Modern), vec![example()], Options::default()).is_err());
+    assert!(
+        Bridge::start(config(Transport::Http, Era::Modern), vec![example()], Options::default()).is_err()
+    );
     assert!(Bridge::start(config(Transport::Pipe, Era::Modern), vec![], Options::default()).is_err());
 }
