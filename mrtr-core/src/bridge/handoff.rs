@@ -297,7 +297,13 @@ impl Bridge {
             Output::KeepAlive { host, .. } if self.remote.contains_key(host) => {
                 (*host, ALIVE, Vec::new(), false)
             }
-            _ => return Some(output),
+            Output::ToHost { .. }
+            | Output::KeepAlive { .. }
+            | Output::OpenUpstream { .. }
+            | Output::ToUpstream { .. }
+            | Output::CloseStream { .. }
+            | Output::ToPeer { .. }
+            | Output::CloseUpstream { .. } => return Some(output),
         };
         let head = self.remote.get(&host).copied()?.back();
         if last {

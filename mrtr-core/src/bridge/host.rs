@@ -349,9 +349,8 @@ impl Bridge {
     }
 
     fn host_response(&mut self, host: HostId, response: Response<'_>, now: Timestamp) {
-        match &response.id {
-            Some(id) => self.host_answered(host, &id.clone(), response.outcome, now),
-            None => {}
+        if let Some(id) = &response.id {
+            self.host_answered(host, id, response.outcome, now);
         }
         if self.hosts.get(&host).is_some_and(|entry| entry.kind == HostKind::Post) {
             let error = RpcError::new(

@@ -17,6 +17,9 @@ use crate::{
     wire::{ClientCapabilities, LogLevel, Version},
 };
 
+/// Names and values.
+pub(super) type Headers = Vec<(Box<str>, Box<str>)>;
+
 /// What is known of an upstream beside its configuration.
 #[derive(Default)]
 pub(super) struct UpstreamState {
@@ -101,6 +104,18 @@ pub(super) enum Then {
     Relay(Box<Relay>, Vec<u8>),
     /// The round of a dialogue.
     Dialogue(u64),
+}
+
+impl Sent {
+    /// The parked call that it is.
+    pub(super) const fn parked(&self) -> Option<u64> {
+        if let Purpose::Parked(call) = self.purpose { Some(call) } else { None }
+    }
+
+    /// The request of a host that it relays.
+    pub(super) fn relay(&self) -> Option<&Relay> {
+        if let Purpose::Relay(relay) = &self.purpose { Some(relay) } else { None }
+    }
 }
 
 impl Link {
@@ -213,15 +228,12 @@ impl Bridge {
         link: LinkId,
         id: i64,
         bytes: Vec<u8>,
-        headers: Vec<(Box<str>, Box<str>)>,
+        headers: Headers,
         purpose: Purpose,
         now: Timestamp,
     ) {
-        let endless = match &purpose {
-            Purpose::Relay(relay) => relay.method == "subscriptions/listen",
-            Purpose::Listen(_) => true,
-            _ => false,
-        };
+        let endless = matches!(&purpose, Purpose::Listen(_))
+            || matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
         let mut sent = Sent { link, purpose, timer: None };
         if !endless {
             let until = now.saturating_add(self.config.limits.exchange);
@@ -238,13 +250,7 @@ impl Bridge {
         self.transmit(link, Some(id), bytes, headers);
     }
 
-    pub(super) fn transmit(
-        &mut self,
-        link: LinkId,
-        call: Option<i64>,
-        bytes: Vec<u8>,
-        mut headers: Vec<(Box<str>, Box<str>)>,
-    ) {
+    pub(super) fn transmit(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, mut headers: Headers) {
         let Some(entry) = self.links.get_mut(&link) else { return };
         let http =
             self.config.upstreams.get(entry.upstream).is_some_and(|up| up.transport == Transport::Http);
@@ -400,7 +406,7 @@ impl Bridge {
         upstream: usize,
         method: &str,
         params: Json<'_>,
-    ) -> Result<Vec<(Box<str>, Box<str>)>, RpcError> {
+    ) -> Result<Headers, RpcError> {
         if self.config.upstreams.get(upstream).is_none_or(|up| up.transport == Transport::Pipe) {
             return Ok(Vec::new());
         }

@@ -326,13 +326,9 @@ impl Bridge {
         if entry.open.remove(id).is_none() {
             return;
         }
-        let class = match class {
-            // In this era 404 says that the session is gone.
-            ReplyClass::MethodNotFound | ReplyClass::MissingCapability if entry.is_legacy() => {
-                ReplyClass::HandlerError
-            }
-            other => other,
-        };
+        // In this era 404 says that the session is gone.
+        let modern = matches!(class, ReplyClass::MethodNotFound | ReplyClass::MissingCapability);
+        let class = if modern && entry.is_legacy() { ReplyClass::HandlerError } else { class };
         let (owner, kind) = (entry.owner.clone(), entry.kind);
         self.counts.open -= 1;
         self.release(&owner, |usage| &mut usage.calls);

@@ -60,7 +60,7 @@ fn accept(n: &str) -> Value {
 
 /// BT-7: several questions share a round; answers reach the upstream; its result comes unflattened.
 #[test]
-fn questions_become_input_required_bt7_r248_r251_r256() {
+fn questions_become_input_required_bt7_r248_r251_r256_g41() {
     for transport in [Transport::Pipe, Transport::Http] {
         let mut run = running(transport, &forms(), &json!({}));
         let reply = run.ask(&[70, 71]);

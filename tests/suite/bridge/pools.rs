@@ -366,3 +366,32 @@ fn urls_that_are_not_opened_bt6() {
         rests(&world);
     }
 }
+
+/// several upstreams: the person sees which one asks; each has sessions of its own.
+#[test]
+fn several_legacy_upstreams_r264() {
+    let mut world =
+        World::new(config(&[("a", Transport::Pipe, Era::Legacy), ("b", Transport::Http, Era::Legacy)]));
+    for (name, upstream) in [("a__t", 0), ("b__t", 1)] {
+        let (host, _) = world.post("alice", "tools/call", json!({"name": name}), &forms());
+        assert!(matches!(world.said[0], Said::Opened { upstream: opened, .. } if opened == upstream));
+        let (link, _, said) = world.begin("2025-11-25");
+        assert_eq!(said[1].json()["params"]["name"], "t");
+        world.up(link, &form(json!(1), "Sure?"));
+        world.pass(Duration::from_millis(10));
+        let reply = world.reply(host);
+        assert_eq!(
+            reply["result"]["inputRequests"]["u1"]["params"]["message"],
+            format!("[{}] Sure?", &name[..1])
+        );
+        // A state of one is nothing to the other.
+        let other = if upstream == 0 { "b__t" } else { "a__t" };
+        let (host, _) = world.post(
+            "alice",
+            "tools/call",
+            json!({"name": other, "requestState": reply["result"]["requestState"]}),
+            &forms(),
+        );
+        assert_eq!(world.reply(host)["error"]["code"], -32602);
+    }
+}

@@ -461,3 +461,96 @@ fn upstreams_that_fail() {
     assert_ne!(opened(&mut world).0, link);
     let _ = text("");
 }
+
+/// R-257: nothing of the host's headers goes upstream, its token least of all; R-259: what goes is of the body that is sent. R-170: headers and body agree, or the host hears of it.
+#[test]
+fn no_token_is_passed_on_r257_r170() {
+    struct Sent(Vec<(&'static str, &'static str)>);
+    impl mrtr_core::http::Headers for Sent {
+        fn get_all<'h>(&'h self, name: &str, each: &mut dyn FnMut(&'h [u8])) {
+            self.0
+                .iter()
+                .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+                .for_each(|(_, value)| each(value.as_bytes()));
+        }
+    }
+    let mut world = World::single(Transport::Http, Era::Modern);
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": mrtr_tests::bridge::meta(json!({}))}}).to_string();
+    let mut headers = Sent(vec![
+        ("Authorization", "Bearer secret"),
+        ("Cookie", "a=b"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "t"),
+    ]);
+    let host = world.host(HostKind::Post, "alice");
+    world.send_with(host, &request, &headers);
+    let said = world.take();
+    let Said::Up { headers: sent, raw, .. } = &said[1] else { panic!("{said:?}") };
+    let names: Vec<&str> = sent.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["Content-Type", "Accept", "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"]);
+    assert!(!format!("{sent:?}{raw}").contains("secret"));
+    headers.0[4] = ("Mcp-Name", "other");
+    let host = world.host(HostKind::Post, "alice");
+    world.send_with(host, &request, &headers);
+    assert_eq!(world.reply(host)["error"]["code"], -32020);
+}
+
+/// R-263, R-202: nothing is cached: the same request goes upstream each time.
+#[test]
+fn nothing_is_cached_r263() {
+    for era in [Era::Modern, Era::Legacy] {
+        let mut world = World::single(Transport::Pipe, era);
+        for round in 0..3 {
+            let (host, _) = world.post("alice", "resources/read", json!({"uri": "file:///a"}), &json!({}));
+            let said =
+                if round == 0 && era == Era::Legacy { world.begin("2025-11-25").2 } else { world.take() };
+            let Said::Up { link, .. } = said.last().unwrap() else { panic!("{said:?}") };
+            let sent = said.last().unwrap().json();
+            assert_eq!(sent["method"], "resources/read");
+            world.result(
+                *link,
+                sent["id"].as_i64().unwrap(),
+                json!({"resultType": "complete", "contents": [], "ttlMs": 0, "cacheScope": "private"}),
+            );
+            // G-40
+            let reply = world.reply(host);
+            assert_eq!(
+                (&reply["result"]["ttlMs"], &reply["result"]["cacheScope"]),
+                (&json!(0), &json!("private"))
+            );
+        }
+    }
+}
+
+/// R-033, R-022, R-001: a request that is not in order is the bridge's to answer; the upstream does not hear of it.
+#[test]
+fn requests_that_are_not_in_order_r033_r022() {
+    let mut world = World::single(Transport::Pipe, Era::Modern);
+    for (message, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#.to_owned(), -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2031-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}"#.to_owned(), -32022),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1,"a":2}}"#.to_owned(), -32600),
+        ("{".to_owned(), -32700),
+    ] {
+        let host = world.host(HostKind::Post, "alice");
+        world.send_raw(host, &message);
+        assert_eq!(world.reply(host)["error"]["code"], code);
+    }
+    for params in [
+        json!({"arguments": 1}),
+        json!({"requestState": null}),
+        json!({"inputResponses": []}),
+        json!({"name": 7}),
+    ] {
+        let (host, _) = world.call("alice", &forms(), &params);
+        assert_eq!(world.reply(host)["error"]["code"], -32602);
+    }
+    // The same id while it runs.
+    let host = world.host(HostKind::Pipe, "alice");
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": mrtr_tests::bridge::meta(json!({}))}});
+    world.send(host, &request);
+    world.take();
+    world.send(host, &request);
+    assert_eq!(world.reply(host)["error"]["code"], -32600);
+}
