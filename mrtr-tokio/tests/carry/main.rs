@@ -4,6 +4,7 @@
 #![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod audit;
+mod bridge;
 mod child;
 mod client;
 mod command;
