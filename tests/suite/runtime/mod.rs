@@ -1,6 +1,7 @@
 //! Handlers under a runtime (tokio, paused time): I/O beside asks, spawned tasks, races, holds.
 
 mod beside_io;
+mod elsewhere;
 mod holding;
 mod logged;
 mod racing;

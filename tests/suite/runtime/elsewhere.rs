@@ -1,0 +1,110 @@
+//! Handlers whose code runs in another engine, such as JavaScript functions: the run waits for their word (A2).
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+
+use futures::future;
+use mrtr_core::{
+    Entropy, Timestamp,
+    catalog::Tool,
+    handler::{Ctx, Outcome, Reception, RpcError, RunEvent, Service, ToolResult},
+    seal::Principal,
+    server::{RoundEnv, Server},
+    tape::Fault,
+};
+use mrtr_tests::world::{START, config};
+use serde_json::{Value, json};
+
+/// A tool whose future only stands for what runs elsewhere: with the context that was handed there.
+fn standing_in() -> (Service, Arc<Mutex<Option<Ctx>>>) {
+    let handed = Arc::new(Mutex::new(None));
+    let hand = handed.clone();
+    let handler = move |ctx: Ctx| {
+        ctx.runs_elsewhere();
+        *hand.lock().unwrap() = Some(ctx);
+        future::pending::<Result<ToolResult, RpcError>>()
+    };
+    let service = Service::new(Server::new(config())).tool(Tool::new("t", ""), handler).unwrap();
+    (service, handed)
+}
+
+fn request(more: &Value) -> Vec<u8> {
+    let mut params = json!({"name": "t", "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::to_vec(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).unwrap()
+}
+
+fn env(now: Timestamp, round: u8) -> RoundEnv<'static> {
+    RoundEnv::new(now, Entropy::new([round; 32]), Principal::Anonymous)
+}
+
+/// A2, A6: asks that come one by one share a round, however often the run is polled between them; a released ask
+/// is no reason to send what is still open before the code elsewhere has said that it rests again.
+#[test]
+fn a2_nothing_is_judged_before_the_code_elsewhere_rests() {
+    let (service, handed) = standing_in();
+    let now = Timestamp::from_unix_millis(START);
+    let mut cx = Context::from_waker(Waker::noop());
+
+    let bytes = request(&json!({}));
+    let Reception::Run(mut run) = service.receive(&bytes, env(now, 1)) else { panic!("a tool runs") };
+    let ctx = handed.lock().unwrap().take().unwrap();
+    let mut out = Vec::new();
+    let mut a = pin!(ctx.confirm("a", "A?"));
+    assert!(a.as_mut().poll(&mut cx).is_pending());
+    assert!(run.poll_run(&mut cx, now, &mut out).is_pending(), "the other one may still come");
+    let mut b = pin!(ctx.confirm("b", "B?"));
+    assert!(b.as_mut().poll(&mut cx).is_pending());
+    ctx.rests();
+    let Poll::Ready(RunEvent::Finished(Outcome::InputRequired(asked))) = run.poll_run(&mut cx, now, &mut out)
+    else {
+        panic!("it asks")
+    };
+    assert_eq!(asked.keys().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(run.fault().is_none());
+
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    let bytes = request(&json!({
+        "requestState": reply["result"]["requestState"],
+        "inputResponses": {"a": {"action": "accept"}},
+    }));
+    let Reception::Run(mut run) = service.receive(&bytes, env(now, 2)) else { panic!("a tool runs") };
+    let ctx = handed.lock().unwrap().take().unwrap();
+    out.clear();
+    let (mut a, mut b) = (pin!(ctx.confirm("a", "A?")), pin!(ctx.confirm("b", "B?")));
+    assert!(a.as_mut().poll(&mut cx).is_pending() && b.as_mut().poll(&mut cx).is_pending());
+    ctx.rests();
+    assert!(run.poll_run(&mut cx, now, &mut out).is_pending(), "`a` is released: it runs again");
+    assert!(a.as_mut().poll(&mut cx).is_ready() && b.as_mut().poll(&mut cx).is_pending());
+    assert!(run.poll_run(&mut cx, now, &mut out).is_pending());
+    ctx.rests();
+    let Poll::Ready(RunEvent::Finished(Outcome::InputRequired(asked))) = run.poll_run(&mut cx, now, &mut out)
+    else {
+        panic!("it asks for what is left")
+    };
+    assert_eq!(asked.keys().collect::<Vec<_>>(), ["b"]);
+}
+
+/// The embedder learns why an attempt broke off; the peer does not (A1).
+#[test]
+fn a_fault_is_told_to_the_embedder() {
+    let (service, handed) = standing_in();
+    let now = Timestamp::from_unix_millis(START);
+    let mut cx = Context::from_waker(Waker::noop());
+    let bytes = request(&json!({}));
+    let Reception::Run(mut run) = service.receive(&bytes, env(now, 1)) else { panic!("a tool runs") };
+    let ctx = handed.lock().unwrap().take().unwrap();
+    let (_first, _second) = (ctx.confirm("k", "1"), ctx.confirm("k", "2"));
+    ctx.rests();
+    let mut out = Vec::new();
+    assert!(run.poll_run(&mut cx, now, &mut out).is_ready());
+    assert_eq!(run.fault(), Some(&Fault::KeyInUse(String::from("k"))));
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(reply["error"], json!({"code": -32603, "message": "Internal error"}));
+}
