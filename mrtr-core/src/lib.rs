@@ -69,6 +69,7 @@
 //! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
+//! | [`translate`] | one message of one era in the words of the other |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
 //!
@@ -86,11 +87,12 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `std` | yes | [`handler`]: everything else is `no_std` with `alloc` |
+//! | `std` | yes | [`handler`] and the server's side of [`legacy`]: everything else is `no_std` with `alloc` |
 //! | `encrypted` | yes | states that the client cannot read (XChaCha20-Poly1305) |
 //! | `aes-gcm` | no | the same with AES-256-GCM, for shops that must |
 //! | `schemars` | no | forms from Rust types |
 //! | `tracing` | no | verdicts and limits as `tracing` events |
+//! | `testkit` | no | `testkit`: a server that misbehaves, for tests of clients |
 //! | `test-utils` | no | a suite that seals nothing, for tests and fuzzing |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -111,12 +113,14 @@ pub mod http;
 pub mod journal;
 pub mod jsonrpc;
 pub mod ledger;
-#[cfg(feature = "std")]
 pub mod legacy;
 pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+pub mod translate;
 pub mod wire;
 
 mod entropy;

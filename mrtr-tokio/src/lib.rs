@@ -10,7 +10,9 @@
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
+//! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
+//! | [`hostile`] | a server that misbehaves, for tests of clients | `hostile` |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
 //! A server in twelve lines:
@@ -44,6 +46,7 @@
 // That lint keeps mrtr-core without std; this crate is nothing without it.
 #![allow(clippy::std_instead_of_core)]
 
+pub mod audit;
 pub mod clock;
 pub mod keys;
 
@@ -55,6 +58,8 @@ pub mod client;
 mod drive;
 #[cfg(feature = "cli")]
 pub mod example_tools;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 #[cfg(feature = "server")]
 mod room;
 #[cfg(feature = "server")]

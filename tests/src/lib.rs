@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod exchange;
 pub mod form;
+pub mod hostile;
 pub mod legacy;
 pub mod model;
 pub mod world;

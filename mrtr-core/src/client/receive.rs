@@ -96,9 +96,19 @@ impl<S: Open> Exchange<S> {
     /// Takes one message of the peer: a line of a pipe, a body, an event's data.
     ///
     /// Any bytes are fine. Whatever else the result is, there is nothing to write in reply.
-    pub fn receive<'a>(mut self, input: &'a [u8], now: Timestamp) -> Received<'a, S> {
+    pub fn receive<'a>(self, input: &'a [u8], now: Timestamp) -> Received<'a, S> {
+        let message = admit(input, &self.call.shared.config.limits);
+        self.receive_admitted(message, now)
+    }
+
+    /// [`Exchange::receive`] for a message that was admitted already.
+    pub(super) fn receive_admitted<'a>(
+        mut self,
+        message: Result<Message<'a>, Refused>,
+        now: Timestamp,
+    ) -> Received<'a, S> {
         let channel = self.call.shared.config.channel;
-        let message = match admit(input, &self.call.shared.config.limits) {
+        let message = match message {
             Ok(message) => message,
             Err(refused) => {
                 let replied_to = refused.response_to.as_ref().or(refused.id.as_ref());
@@ -114,11 +124,11 @@ impl<S: Open> Exchange<S> {
             Message::Response(response) => response,
             Message::Request(request) => return Received::Aside(self, Aside::Request(request)),
             Message::Notification(notification) => {
-                if !self.is_progress(&notification) {
-                    return Received::Aside(self, Aside::Notification(notification));
-                }
-                self.state.flight_mut().heard = now;
-                return Received::Aside(self, Aside::Progress(notification));
+                return if self.hear(&notification, now) {
+                    Received::Aside(self, Aside::Progress(notification))
+                } else {
+                    Received::Aside(self, Aside::Notification(notification))
+                };
             }
         };
         match (response.id, channel) {
@@ -146,15 +156,16 @@ impl<S: Open> Exchange<S> {
         if self.call.shared.config.channel == Channel::Own {
             return;
         }
-        out.extend_from_slice(
-            b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":",
-        );
-        self.call.id.write(out);
-        if !reason.is_empty() {
-            out.extend_from_slice(b",\"reason\":");
-            write::string(out, reason);
+        write::cancelled(out, &self.call.id, reason);
+    }
+
+    /// Takes note of a notification if it is progress of this very request; whether it is.
+    pub(super) fn hear(&mut self, notification: &Notification<'_>, now: Timestamp) -> bool {
+        let ours = self.is_progress(notification);
+        if ours {
+            self.state.flight_mut().heard = now;
         }
-        out.extend_from_slice(b"}}");
+        ours
     }
 
     fn is_progress(&self, notification: &Notification<'_>) -> bool {

@@ -24,6 +24,7 @@ use super::{
     shared::{Facts, Shared, Texts},
 };
 use crate::{
+    audit::Event,
     entropy::Entropy,
     journal::Journal,
     jsonrpc::{Json, RequestId},
@@ -31,7 +32,7 @@ use crate::{
     seal::ExchangeId,
     server::Server,
     tape::{
-        Drive, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape, TapePolicy, TapeSetup,
+        Drive, Fault, Finish, Note, Outgoing, OutgoingAsk, Step, Tape, TapePolicy, TapeSetup,
         held::{Held, Unsayable},
     },
     time::Timestamp,
@@ -117,6 +118,7 @@ impl LiveRun {
         tape.capabilities = setup.capabilities;
         tape.limits = setup.limits;
         tape.policy = setup.policy;
+        tape.noting = setup.tickets.0.config().observer.is_some();
         let facts = Facts {
             method: setup.method,
             texts: Texts::new(setup.target, setup.arguments),
@@ -284,6 +286,7 @@ impl LiveRun {
     /// Ends a round: the answers are handed out together.
     fn release(&mut self, outcomes: Vec<(Arc<str>, Held)>) -> Poll<()> {
         let tickets = self.shared.lock().tape.release_held(outcomes);
+        self.tell_answers();
         self.shared.wake(&tickets);
         Poll::Ready(())
     }
@@ -342,6 +345,7 @@ impl LiveRun {
         } else {
             self.rest = REST_FIRST;
             self.wait = Wait::Asks(outgoing.asks.iter().map(|ask| (ask.key.clone(), None)).collect());
+            self.tell_asks(&outgoing);
             self.events.push_back(LiveEvent::Asks(outgoing.asks));
         }
         Some(Poll::Pending)
@@ -371,6 +375,29 @@ impl LiveRun {
             }
             Finish::Missing(data) => self.conclude(Err(missing(data))),
             Finish::Fault(fault) => self.fault(&fault),
+        }
+    }
+
+    fn server(&self) -> &Server {
+        &self.shared.facts.tickets.0
+    }
+
+    /// Tells the observer of a round that goes out.
+    fn tell_asks(&self, outgoing: &Outgoing) {
+        let exchange = self.shared.facts.exchange;
+        let round = self.shared.lock().tape.journal().rounds_sent();
+        let round = u32::try_from(round).unwrap_or(u32::MAX);
+        for ask in &outgoing.asks {
+            self.server().observe(&Event::Asked { exchange, round, key: &ask.key, kind: ask.request.kind() });
+        }
+    }
+
+    /// Tells the observer what has become of asks since it was told last. Foreign code: not under the lock.
+    fn tell_answers(&self) {
+        let exchange = self.shared.facts.exchange;
+        let notes = self.shared.lock().tape.take_notes();
+        for Note { round, key, kind, said } in notes {
+            self.server().observe(&Event::Answered { exchange, round, key: &key, kind, said });
         }
     }
 
@@ -404,6 +431,9 @@ impl LiveRun {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
         self.wait = Wait::Nothing;
         self.shared.end();
+        self.tell_answers();
+        let error = outcome.as_ref().err().map(|error| error.code);
+        self.server().observe(&Event::Ended { exchange: self.shared.facts.exchange, error });
         self.events.push_back(LiveEvent::Finished(outcome));
     }
 }

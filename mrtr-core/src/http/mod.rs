@@ -76,5 +76,6 @@ pub use opening::Opening;
 pub use params::{ParamFault, ParamHeader, ParamHeaders, ParamType};
 pub use reply::{Content, ReplyBody, ReplyHead};
 pub use request::{HeaderFault, RequestHeaders, request_headers};
+pub(crate) use response::is_modern;
 pub use response::{BodyPlan, HttpError, HttpErrorKind, Judgement, Sent, judge};
 pub use sentinel::{SentinelFault, decode_value, encode_value};

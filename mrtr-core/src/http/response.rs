@@ -151,7 +151,7 @@ pub fn judge<'b>(
 
 /// Whether only a modern server says this: its code, and the data that must go with it (R-020…R-022). Legacy
 /// servers are free to use `-32602` and `-32600` with a 400, so these prove nothing.
-fn is_modern(error: &RpcError) -> bool {
+pub(crate) fn is_modern(error: &RpcError) -> bool {
     let data = |name: &str, kind: JsonKind| {
         error.data().and_then(|data| data.get(name)).is_some_and(|value| value.kind() == kind)
     };

@@ -70,6 +70,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// A response that was refused elsewhere.
+    pub(crate) const fn of_response(reason: Refusal) -> Self {
+        Self { reason, id: None, response_to: None, wants_answer: false }
+    }
+
     /// What to tell the peer: `-32700` for what is no JSON, `-32600` for everything else.
     #[must_use]
     pub fn error(&self) -> RpcError {
@@ -138,6 +143,19 @@ pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, O
         }
         Err(reason) => Err(Outline::default().refuse(reason)),
     }
+}
+
+/// The id that the beginning of a message names, if it looks like a response and its id stands before what it
+/// brings. For messages that are too long to be held: they are cut off anywhere.
+pub(crate) fn reply_begun(beginning: &[u8]) -> Option<RequestId> {
+    let valid = match core::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(cut) => core::str::from_utf8(beginning.get(..cut.valid_up_to())?).ok()?,
+    };
+    let outline = Outline::read(valid);
+    // The id is whole only if something follows it.
+    let replies = outline.method.is_none() && (outline.result.is_some() || outline.error.is_some());
+    outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json)
 }
 
 /// Sorts a checked value into its kind of message.

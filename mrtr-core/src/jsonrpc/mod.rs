@@ -27,6 +27,7 @@ pub(crate) mod text;
 pub(crate) mod write;
 
 pub use admission::Admission;
+pub(crate) use admit::reply_begun;
 pub use admit::{Refusal, Refused, admit};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};

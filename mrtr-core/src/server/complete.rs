@@ -35,6 +35,15 @@ impl<'a, S: Open> Exchange<'a, S> {
         }
     }
 
+    /// [`complete`](Self::complete) with what a handler would return.
+    pub fn complete_output(
+        self,
+        output: &crate::catalog::Output,
+        out: &mut Vec<u8>,
+    ) -> Exchange<'a, Complete> {
+        self.complete_json(&output.json, out)
+    }
+
     /// [`complete`](Self::complete) with JSON text that serde wrote.
     pub(crate) fn complete_json(self, text: &str, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
         let result = Json::trusted(text);

@@ -60,6 +60,17 @@ pub enum RequireError {
     State,
 }
 
+impl RequireError {
+    /// What the reply is that was written instead, for its HTTP status.
+    #[must_use]
+    pub const fn class(&self) -> ReplyClass {
+        match self {
+            Self::MissingCapability => ReplyClass::MissingCapability,
+            Self::Fault(_) | Self::Seal(_) | Self::State => ReplyClass::HandlerError,
+        }
+    }
+}
+
 impl<'a, S: Open> Exchange<'a, S> {
     /// Answers `input_required` with these asks and a state of the server's own.
     ///

@@ -1,21 +1,21 @@
 //! One call, from its first request to its outcome.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use mrtr_core::{
     ErrorCode, RpcError, Timestamp,
     client::{
-        AnswerError, Call, Complete, Exchange, InputRequired, InputResponse, NotSent, Open, Pending, Reason,
-        Received, Resend, Retrying, StartError, StateRefused, Stopped, Violation,
+        Answerer, Aside, Ask, Call, Complete, Exchange, IdFault, InputRequired, NotSent, Open, Pending,
+        Reason, Received, Resend, Retrying, RoundFailed, StartError, StateRefused, Stopped, Violation,
     },
     http::ParamHeaders,
-    jsonrpc::{Json, Refusal},
-    wire::{AskingMethod, key::SERVER_INFO},
+    jsonrpc::Json,
+    wire::AskingMethod,
 };
 use tokio::time::timeout;
 
 use super::{
-    Answer, Answerer, Client, Event, Inner, Question, WireError,
+    Client, Event, Inner, Waiting, WireError,
     wire::{Replies, Wire},
 };
 
@@ -49,33 +49,36 @@ pub enum CallError {
     /// The retry was not sent.
     #[error(transparent)]
     NotSent(Reason),
-    /// Questions that nobody could be asked. Nothing was sent for them, and none of the round was asked.
-    #[error("not answered: {}", Unanswered::list(.0))]
-    Unanswered(Vec<Unanswered>),
-    /// An answer did not fit, three times.
-    #[error("the answer to {key:?} does not fit: {error}")]
-    Answer {
-        /// The question's key.
-        key: String,
-        /// What is wrong.
-        error: String,
+    /// Questions that have no answer. Nothing was sent for them.
+    #[error("{failed}")]
+    Unanswered {
+        /// Which, and why.
+        failed: RoundFailed,
+        /// The call, as it waits for them, with what else was answered: to be [saved](Waiting::save), or
+        /// [taken up](Client::resume) when somebody is there.
+        waiting: Box<Waiting>,
     },
+    /// The call was made by a client of another server: its state goes there and nowhere else.
+    #[error("the call belongs to another server")]
+    OtherServer,
 }
 
-/// A question that nobody could be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unanswered {
-    /// Its key.
-    pub key: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Unanswered {
-    fn list(all: &[Self]) -> String {
-        let one = |unanswered: &Self| format!("{:?} ({})", unanswered.key, unanswered.reason);
-        all.iter().map(one).collect::<Vec<_>>().join(", ")
+impl CallError {
+    /// The call, if it only waits for answers.
+    #[must_use]
+    pub fn into_waiting(self) -> Option<Waiting> {
+        match self {
+            Self::Unanswered { waiting, .. } => Some(*waiting),
+            Self::Peer(_)
+            | Self::StateRefused(_)
+            | Self::Start(_)
+            | Self::Wire(_)
+            | Self::Timeout
+            | Self::Violation(_)
+            | Self::Stopped(_)
+            | Self::NotSent(_)
+            | Self::OtherServer => None,
+        }
     }
 }
 
@@ -116,9 +119,6 @@ enum Leg {
     Refused(StateRefused),
 }
 
-/// Answers that do not fit are asked for again so often.
-const ATTEMPTS: usize = 3;
-
 impl Client {
     /// Makes a call, and puts the server's questions to `answerer` until the result is there.
     ///
@@ -127,7 +127,7 @@ impl Client {
     /// # Errors
     ///
     /// If there is no result.
-    pub async fn call(&self, call: Call<'_>, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
+    pub async fn call(&self, call: Call<'_>, answerer: &dyn Answerer) -> Result<Reply, CallError> {
         self.inner.call(call, ParamHeaders::NONE, answerer).await
     }
 
@@ -144,10 +144,10 @@ impl Client {
         &self,
         name: &str,
         arguments: &str,
-        answerer: &mut impl Answerer,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
         let params = AskingMethod::ToolsCall.params(name, Some(arguments));
-        let call = Call::new(AskingMethod::ToolsCall.name(), &params);
+        let call = self.named(AskingMethod::ToolsCall, &params);
         let known = self.inner.annotations().get(name).cloned();
         let Some(annotations) = known else {
             let first = self.inner.call(call.clone(), ParamHeaders::NONE, answerer).await;
@@ -175,10 +175,10 @@ impl Client {
         &self,
         name: &str,
         arguments: &str,
-        answerer: &mut impl Answerer,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
         let params = AskingMethod::PromptsGet.params(name, Some(arguments));
-        self.call(Call::new(AskingMethod::PromptsGet.name(), &params), answerer).await
+        self.call(self.named(AskingMethod::PromptsGet, &params), answerer).await
     }
 
     /// Reads a resource.
@@ -186,9 +186,13 @@ impl Client {
     /// # Errors
     ///
     /// If there is no result.
-    pub async fn read_resource(&self, uri: &str, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
+    pub async fn read_resource(&self, uri: &str, answerer: &dyn Answerer) -> Result<Reply, CallError> {
         let params = AskingMethod::ResourcesRead.params(uri, None);
-        self.call(Call::new(AskingMethod::ResourcesRead.name(), &params), answerer).await
+        self.call(self.named(AskingMethod::ResourcesRead, &params), answerer).await
+    }
+
+    fn named<'a>(&self, method: AskingMethod, params: &'a str) -> Call<'a> {
+        Call::new(method.name(), params).progress(self.inner.progress.clone())
     }
 }
 
@@ -203,12 +207,31 @@ impl Inner {
         &self,
         call: Call<'_>,
         annotations: &ParamHeaders,
-        answerer: &mut impl Answerer,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
         let mut message = Vec::new();
         let pending = self.core.start(self.next_id(), call, self.clock.now(), &mut message)?;
-        let mut round = 1;
-        let mut leg = self.leg::<Pending>(pending, message, annotations, round, answerer).await?;
+        let leg = self.leg::<Pending>(pending, message, annotations, 1).await?;
+        self.to_the_end(leg, annotations, 1, answerer).await
+    }
+
+    /// Carries on a call that waits for answers.
+    pub(super) async fn carry_on(
+        &self,
+        waiting: Exchange<InputRequired>,
+        annotations: &ParamHeaders,
+        answerer: &dyn Answerer,
+    ) -> Result<Reply, CallError> {
+        self.to_the_end(Leg::Asked(waiting), annotations, 1, answerer).await
+    }
+
+    async fn to_the_end(
+        &self,
+        mut leg: Leg,
+        annotations: &ParamHeaders,
+        mut round: u32,
+        answerer: &dyn Answerer,
+    ) -> Result<Reply, CallError> {
         loop {
             match leg {
                 Leg::Complete(exchange) => {
@@ -224,12 +247,12 @@ impl Inner {
                         Err(error) => Err(CallError::StateRefused(error.clone())),
                     };
                 }
-                Leg::Asked(mut asked) => {
-                    self.ask(&mut asked, answerer).await?;
+                Leg::Asked(asked) => {
+                    let asked = self.ask(asked, answerer).await?;
                     let mut message = Vec::new();
-                    let retrying = self.proceed(asked, &mut message, answerer).await?;
+                    let retrying = self.proceed(asked, &mut message).await?;
                     round += 1;
-                    leg = self.leg::<Retrying>(retrying, message, annotations, round, answerer).await?;
+                    leg = self.leg::<Retrying>(retrying, message, annotations, round).await?;
                 }
             }
         }
@@ -238,70 +261,44 @@ impl Inner {
     /// Puts the questions of a round to the answerer.
     async fn ask(
         &self,
-        asked: &mut Exchange<InputRequired>,
-        answerer: &mut impl Answerer,
-    ) -> Result<(), CallError> {
-        let server = asked
-            .meta()
-            .and_then(|meta| meta.get(SERVER_INFO)?.get("name")?.as_string().map(Cow::into_owned));
-        let server = server.as_deref();
-        let keys: Vec<String> = asked.missing().map(String::from).collect();
-        let mut unanswered = Vec::new();
-        for ask in asked.asks() {
-            if let Err(reason) = answerer.could_answer(Question { ask, server, problem: None }) {
-                unanswered.push(Unanswered { key: ask.key().into(), reason });
+        mut asked: Exchange<InputRequired>,
+        answerer: &dyn Answerer,
+    ) -> Result<Exchange<InputRequired>, CallError> {
+        let open: Vec<String> = asked.missing().map(String::from).collect();
+        let failed = asked.ask_all(answerer, &self.asking).await.err();
+        for key in &open {
+            if let Some(answer) = asked.ask(key).and_then(Ask::answer) {
+                self.tell(Event::Answered { key: Some(key), answer });
             }
         }
-        if !unanswered.is_empty() {
-            return Err(CallError::Unanswered(unanswered));
+        match failed {
+            None => Ok(asked),
+            Some(failed) => Err(CallError::Unanswered { failed, waiting: self.waiting(asked) }),
         }
-        for key in keys {
-            let mut problem: Option<String> = None;
-            for _ in 0..ATTEMPTS {
-                let Some(ask) = asked.ask(&key) else { break };
-                let answer = answerer.answer(Question { ask, server, problem: problem.as_deref() }).await;
-                if let Answer::Unavailable(reason) = answer {
-                    return Err(CallError::Unanswered(vec![Unanswered { key, reason }]));
-                }
-                match self.take(asked, &key, &answer) {
-                    Ok(()) => {
-                        problem = None;
-                        if let Some((ask, answer)) =
-                            asked.ask(&key).and_then(|ask| Some((ask, ask.answer()?)))
-                        {
-                            answerer.observe(Event::Answered { ask, answer });
-                        }
-                        break;
-                    }
-                    Err(error) => problem = Some(error.to_string()),
-                }
-            }
-            if let Some(error) = problem {
-                return Err(CallError::Answer { key, error });
-            }
-        }
-        Ok(())
     }
 
-    fn take(
-        &self,
-        asked: &mut Exchange<InputRequired>,
-        key: &str,
-        answer: &Answer,
-    ) -> Result<(), AnswerError> {
-        let json =
-            |text| Json::parse(text, &self.limits).map_err(|refusal: Refusal| AnswerError::Json(refusal));
-        let response = match answer {
-            Answer::Accept(text) => InputResponse::accept(json(text)?),
-            Answer::AcceptUrl => InputResponse::accepted_url(),
-            Answer::Decline => InputResponse::decline(),
-            // An answer that could not be had is not sent at all; the caller has dealt with it.
-            Answer::Cancel | Answer::Unavailable(_) => InputResponse::cancel(),
-            Answer::Sampling(text) => InputResponse::sampling(json(text)?),
-            Answer::Roots(text) => InputResponse::roots(json(text)?),
-            Answer::Wire(text) => InputResponse::from_wire(json(text)?),
-        };
-        asked.answer(key, response)
+    fn tell(&self, event: Event<'_>) {
+        if let Some(events) = &self.events {
+            events(event);
+        }
+    }
+
+    fn aside(&self, aside: &Aside<'_>) {
+        match aside {
+            Aside::Progress(progress) => {
+                self.tell(Event::Progress { params: progress.params.unwrap_or(Json::EMPTY_OBJECT) });
+            }
+            Aside::Notification(notification) => {
+                let (method, params) = (&*notification.method, notification.params);
+                self.tell(Event::Notification { method, params });
+            }
+            // Messages that mean nothing to a modern client.
+            Aside::Reply(_) | Aside::Request(_) | Aside::Error(_) | Aside::Unreadable(_) | _ => {}
+        }
+    }
+
+    fn waiting(&self, exchange: Exchange<InputRequired>) -> Box<Waiting> {
+        Box::new(Waiting { exchange, server: Arc::clone(&self.server) })
     }
 
     /// Writes the retry, once its time has come (G-06).
@@ -309,16 +306,21 @@ impl Inner {
         &self,
         mut asked: Exchange<InputRequired>,
         message: &mut Vec<u8>,
-        answerer: &mut impl Answerer,
     ) -> Result<Exchange<Retrying>, CallError> {
-        let id = self.next_id();
+        let mut skips = 3;
         loop {
-            match asked.proceed(id.clone(), self.clock.now(), message) {
+            match asked.proceed(self.next_id(), self.clock.now(), message) {
                 Ok(retrying) => return Ok(retrying),
+                // Of a call that was saved by another process, which had counted further.
+                Err(NotSent { given_back, reason: Reason::Id(IdFault::Reused) }) if skips > 0 => {
+                    asked = given_back;
+                    skips -= 1;
+                    self.skip_ids();
+                }
                 Err(NotSent { given_back, reason: Reason::TooEarly { not_before } }) => {
                     asked = given_back;
                     let wait = self.clock.until(not_before).max(Duration::from_millis(1));
-                    answerer.observe(Event::Waiting(wait));
+                    self.tell(Event::Waiting(wait));
                     tokio::time::sleep(wait).await;
                 }
                 Err(NotSent { reason, .. }) => return Err(CallError::NotSent(reason)),
@@ -333,12 +335,11 @@ impl Inner {
         mut message: Vec<u8>,
         annotations: &ParamHeaders,
         round: u32,
-        answerer: &mut impl Answerer,
     ) -> Result<Leg, CallError> {
         let mut flight = InFlight { exchange: Some(exchange), wire: &self.wire };
         loop {
             let sent = self.clock.now();
-            let resend = match self.once(&mut flight, message, annotations, (round, sent), answerer).await? {
+            let resend = match self.once(&mut flight, message, annotations, (round, sent)).await? {
                 Once::Leg(leg) => return Ok(leg),
                 Once::Again(resend) => resend,
             };
@@ -356,11 +357,10 @@ impl Inner {
         message: Vec<u8>,
         annotations: &ParamHeaders,
         (round, sent): (u32, Timestamp),
-        answerer: &mut impl Answerer,
     ) -> Result<Once<S>, CallError> {
         let Some(exchange) = &flight.exchange else { return Err(Stopped::Lost.into()) };
         let (method, id, bytes) = (exchange.method(), exchange.request_id(), message.len());
-        answerer.observe(Event::Sent { round, method, id, bytes });
+        self.tell(Event::Sent { round, method, id, bytes });
         let opening = self.wire.open(exchange.request_id(), message, annotations);
         let mut replies = match timeout(self.clock.until(exchange.timeout()), opening).await {
             Ok(Ok(replies)) => replies,
@@ -381,16 +381,16 @@ impl Inner {
             let Some(exchange) = flight.exchange.take() else { return Err(Stopped::Lost.into()) };
             let now = self.clock.now();
             let (bytes, after) = (received.len(), now.saturating_since(sent));
-            let mut done =
-                |error: Option<Cow<'_, str>>| answerer.observe(Event::Done { round, error, bytes, after });
+            let done = |error: Option<Cow<'_, str>>| self.tell(Event::Done { round, error, bytes, after });
             match exchange.receive(&received, now) {
                 Received::Aside(exchange, aside) => {
-                    answerer.observe(Event::Aside(&aside));
+                    self.aside(&aside);
                     flight.exchange = Some(exchange);
                 }
                 Received::InputRequired(asked) => {
-                    let (asks, state) = (asked.asks().collect(), asked.state_excerpt());
-                    answerer.observe(Event::Asked { round, asks, state, bytes, after });
+                    let asks = asked.asks().map(|ask| (Some(ask.key()), ask.request())).collect();
+                    let state = asked.state_excerpt();
+                    self.tell(Event::Asked { round, asks, state, bytes, after });
                     return Ok(Once::Leg(Leg::Asked(asked)));
                 }
                 Received::Complete(exchange) => {
@@ -425,10 +425,16 @@ enum Once<S: Open> {
 fn lost<S: Open>(flight: &mut InFlight<'_, S>, error: WireError) -> Result<Once<S>, CallError> {
     let Some(exchange) = flight.exchange.take() else { return Err(error.into()) };
     match error {
-        WireError::Broken => exchange.lost().map(Once::Again).map_err(CallError::Stopped),
-        WireError::Connect(_) | WireError::Http(_) | WireError::Header(_) | WireError::TooLarge { .. } => {
-            Err(error.into())
+        // Why it broke says more than that it may not be sent again.
+        WireError::Broken { .. } | WireError::Ended(_) => {
+            exchange.lost().map(Once::Again).map_err(|_| error.into())
         }
+        WireError::Connect(_)
+        | WireError::Http(_)
+        | WireError::Header(_)
+        | WireError::TooLarge { .. }
+        | WireError::Redirect { .. }
+        | WireError::Credentials(_) => Err(error.into()),
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use mrtr_core::{client::Call, http::ParamHeaders, jsonrpc::Json};
+use mrtr_core::{
+    client::{Call, NoAnswers},
+    http::ParamHeaders,
+    jsonrpc::Json,
+};
 
-use super::{CallError, Client, NoAnswers, call::quoted};
+use super::{CallError, Client, call::quoted};
 
 /// Entries that are read of one list. A server that offers more is cut off.
 const ENTRIES: usize = 10_000;
@@ -79,7 +83,7 @@ impl Client {
     ///
     /// If it says nothing.
     pub async fn discover(&self) -> Result<String, CallError> {
-        let reply = self.call(Call::new("server/discover", "{}"), &mut NoAnswers).await?;
+        let reply = self.call(Call::new("server/discover", "{}"), &NoAnswers).await?;
         Ok(reply.result().as_str().into())
     }
 
@@ -88,7 +92,7 @@ impl Client {
         let mut entries = Vec::new();
         let mut params = String::from("{}");
         for _ in 0..PAGES {
-            let reply = self.call(Call::new(method, &params), &mut NoAnswers).await?;
+            let reply = self.call(Call::new(method, &params), &NoAnswers).await?;
             let listed = reply.result().get(member).and_then(Json::items).into_iter().flatten();
             entries.extend(listed.take(ENTRIES - entries.len()).map(|entry| String::from(entry.as_str())));
             match reply.result().get("nextCursor").and_then(Json::as_string) {

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fmt, io,
     pin::pin,
-    process::Stdio,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,13 +15,18 @@ use mrtr_core::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    process::{Child, Command},
+    process::Command,
     sync::{Mutex as AsyncMutex, mpsc, oneshot},
     task::JoinHandle,
     time::timeout,
 };
 
-use super::WireError;
+use super::{
+    WireError,
+    child::{self, Running, Stderr},
+    head::{Head, Whose, whose},
+    wire::Ended,
+};
 
 /// Lines that wait for the server to read.
 const QUEUE: usize = 64;
@@ -41,6 +45,7 @@ pub(super) struct Pipe {
     writer: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     limit: usize,
     grace: Duration,
+    stderr: Stderr,
 }
 
 struct Connection {
@@ -48,14 +53,14 @@ struct Connection {
     waiting: Arc<Waiting>,
     reading: JoinHandle<()>,
     writing: JoinHandle<io::Result<()>>,
-    child: Option<Child>,
+    child: Option<Running>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         // The child is killed by its own drop.
         self.reading.abort();
-        self.waiting.end();
+        self.waiting.end(&Ending::Closed);
     }
 }
 
@@ -67,11 +72,27 @@ struct Waiting(Mutex<Table>);
 struct Table {
     requests: BTreeMap<RequestId, Slot>,
     /// The reader has ended: nothing more comes.
-    ended: bool,
+    ended: Option<Ending>,
+}
+
+/// Why nothing more comes.
+#[derive(Clone)]
+enum Ending {
+    Closed,
+    Child(Ended),
+}
+
+impl From<&Ending> for WireError {
+    fn from(ending: &Ending) -> Self {
+        match ending {
+            Ending::Closed => Self::ENDED,
+            Ending::Child(ended) => Self::Ended(ended.clone()),
+        }
+    }
 }
 
 struct Slot {
-    reply: oneshot::Sender<Vec<u8>>,
+    reply: oneshot::Sender<Result<Vec<u8>, WireError>>,
     notices: mpsc::Sender<Arc<[u8]>>,
 }
 
@@ -82,22 +103,37 @@ impl Waiting {
     }
 
     /// Lets nobody wait any longer.
-    fn end(&self) {
+    fn end(&self, ending: &Ending) {
         let mut table = self.table();
-        table.ended = true;
-        table.requests.clear();
+        for slot in std::mem::take(&mut table.requests).into_values() {
+            let _ = slot.reply.send(Err(ending.into()));
+        }
+        table.ended.get_or_insert_with(|| ending.clone());
+    }
+
+    /// A line was longer than the limit: whoever waits for it is told.
+    fn too_long(&self, head: &[u8], limit: usize) {
+        let mut table = self.table();
+        let ids: Vec<RequestId> = match whose(head) {
+            Whose::Nobody => Vec::new(),
+            Whose::Id(id) => vec![id],
+            Whose::Unknown => table.requests.keys().cloned().collect(),
+        };
+        for slot in ids.iter().filter_map(|id| table.requests.remove(id)) {
+            let _ = slot.reply.send(Err(WireError::TooLarge { limit }));
+        }
     }
 }
 
 impl Pipe {
-    pub(super) fn child(mut command: Command, limit: usize, grace: Duration) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    pub(super) fn child(command: Command, limit: usize, grace: Duration, stderr: Stderr) -> Self {
         Self {
             command: Some(Mutex::new(command)),
             connection: AsyncMutex::new(None),
             writer: Mutex::new(None),
             limit,
             grace,
+            stderr,
         }
     }
 
@@ -109,7 +145,8 @@ impl Pipe {
     ) -> Self {
         let connection = Connection::new(input, output, None, limit);
         let writer = Mutex::new(Some(connection.writer.clone()));
-        Self { command: None, connection: AsyncMutex::new(Some(connection)), writer, limit, grace }
+        let connection = AsyncMutex::new(Some(connection));
+        Self { command: None, connection, writer, limit, grace, stderr: Stderr::default() }
     }
 
     /// Sends a request.
@@ -120,8 +157,8 @@ impl Pipe {
             let mut connection = self.connection.lock().await;
             let connection = self.running(&mut connection)?;
             let mut table = connection.waiting.table();
-            if table.ended {
-                return Err(WireError::Broken);
+            if let Some(ending) = &table.ended {
+                return Err(ending.into());
             }
             table.requests.insert(id.clone(), Slot { reply, notices });
             drop(table);
@@ -130,14 +167,15 @@ impl Pipe {
         let replies = Replies { reply: Some(receiver), notices: queue, waiting, id: id.clone() };
         let mut line = Vec::with_capacity(message.len() + 1);
         write_line(&mut line, message);
-        writer.send(line).await.map_err(|_| WireError::Broken)?;
+        // If it cannot be written, nothing comes back either, and the reader knows why.
+        let _ = writer.send(line).await;
         Ok(replies)
     }
 
     /// The connection; a child that has ended is started anew.
     fn running<'c>(&self, slot: &'c mut Option<Connection>) -> Result<&'c Connection, WireError> {
         if let (Some(connection), Some(_)) = (&*slot, &self.command)
-            && connection.waiting.table().ended
+            && connection.waiting.table().ended.is_some()
         {
             *slot = None;
         }
@@ -145,19 +183,13 @@ impl Pipe {
             && let Some(command) = &self.command
         {
             let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut child = command.spawn().map_err(|error| {
-                let program = command.as_std().get_program().display();
-                WireError::Connect(io::Error::new(error.kind(), format!("{program}: {error}")).into())
-            })?;
+            let (child, input, output) = child::spawn(&mut command, &self.stderr)?;
             drop(command);
-            let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
-                return Err(WireError::Connect("the child has no pipes".into()));
-            };
             let connection = Connection::new(input, output, Some(child), self.limit);
             *self.writer() = Some(connection.writer.clone());
             *slot = Some(connection);
         }
-        slot.as_ref().ok_or(WireError::Broken)
+        slot.as_ref().ok_or(WireError::ENDED)
     }
 
     fn writer(&self) -> MutexGuard<'_, Option<mpsc::Sender<Vec<u8>>>> {
@@ -187,11 +219,8 @@ impl Pipe {
         if timeout(self.grace, &mut connection.writing).await.is_err() {
             connection.writing.abort();
         }
-        if let Some(mut child) = child
-            && timeout(self.grace, child.wait()).await.is_err()
-        {
-            tracing::warn!("the server did not end by itself and is killed");
-            let _ = child.kill().await;
+        if let Some(child) = child {
+            child.stop(self.grace).await;
         }
     }
 }
@@ -200,12 +229,12 @@ impl Connection {
     fn new(
         input: impl AsyncRead + Send + 'static,
         output: impl AsyncWrite + Send + 'static,
-        child: Option<Child>,
+        child: Option<Running>,
         limit: usize,
     ) -> Self {
         let (writer, queue) = mpsc::channel(QUEUE);
         let waiting = Arc::new(Waiting::default());
-        let reading = tokio::spawn(read(input, Arc::clone(&waiting), limit));
+        let reading = tokio::spawn(read(input, Arc::clone(&waiting), limit, child.clone()));
         let writing = tokio::spawn(write(output, queue));
         Self { writer, waiting, reading, writing, child }
     }
@@ -221,29 +250,45 @@ async fn write(output: impl AsyncWrite, mut queue: mpsc::Receiver<Vec<u8>>) -> i
 }
 
 /// Reads to the end, and then lets nobody wait any longer.
-async fn read(input: impl AsyncRead, waiting: Arc<Waiting>, limit: usize) {
+async fn read(input: impl AsyncRead, waiting: Arc<Waiting>, limit: usize, child: Option<Running>) {
     let mut input = pin!(input);
     let mut decoder = LineDecoder::new(limit);
     let mut buffer = vec![0; READ];
+    let mut head = Head::default();
     let mut limits = Limits::default();
     limits.message_bytes = limit;
     loop {
-        match input.read(&mut buffer).await {
+        let read = match input.read(&mut buffer).await {
             Ok(0) => break,
-            Ok(read) => decoder.push(buffer.get(..read).unwrap_or_default()),
+            Ok(read) => buffer.get(..read).unwrap_or_default(),
             Err(error) => {
                 tracing::debug!(%error, "the server's output cannot be read");
                 break;
             }
-        }
-        while let Some(line) = decoder.next() {
-            match line {
-                Ok(line) => sort(line, &waiting, &limits),
-                Err(error) => tracing::warn!(%error, "a line of the server was skipped"),
+        };
+        for piece in read.split_inclusive(|byte| *byte == b'\n') {
+            head.take(piece);
+            decoder.push(piece);
+            while let Some(line) = decoder.next() {
+                match line {
+                    Ok(line) => sort(line, &waiting, &limits),
+                    Err(error) => {
+                        tracing::warn!(%error, "a line of the server was skipped");
+                        waiting.too_long(head.bytes(), limit);
+                    }
+                }
             }
         }
     }
-    waiting.end();
+    // A last line without an end has still been said.
+    if let Some(Ok(line)) = decoder.finish() {
+        sort(line, &waiting, &limits);
+    }
+    let ending = match child {
+        Some(child) => Ending::Child(child.ended().await),
+        None => Ending::Closed,
+    };
+    waiting.end(&ending);
 }
 
 /// Gives a line to those whom it may concern.
@@ -261,11 +306,11 @@ fn sort(line: &[u8], waiting: &Waiting, limits: &Limits) {
             tracing::debug!("the server sends requests, which no modern server may");
             return;
         }
-        Err(refused) => refused.id,
+        Err(refused) => refused.response_to.or(refused.id),
     };
     let slot = id.and_then(|id| waiting.table().requests.remove(&id));
     match slot {
-        Some(slot) => drop(slot.reply.send(line.to_vec())),
+        Some(slot) => drop(slot.reply.send(Ok(line.to_vec()))),
         // Late replies to what was given up, and lines that are none.
         None => tracing::debug!(bytes = line.len(), "a line of the server belongs to nobody"),
     }
@@ -279,7 +324,7 @@ impl fmt::Debug for Pipe {
 
 pub(super) struct Replies {
     /// Until it has come.
-    reply: Option<oneshot::Receiver<Vec<u8>>>,
+    reply: Option<oneshot::Receiver<Result<Vec<u8>, WireError>>>,
     notices: mpsc::Receiver<Arc<[u8]>>,
     waiting: Arc<Waiting>,
     id: RequestId,
@@ -288,13 +333,13 @@ pub(super) struct Replies {
 impl Replies {
     /// Notifications first: those that were sent before the reply have come before it.
     pub(super) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
-        let reply = self.reply.as_mut().ok_or(WireError::Broken)?;
+        let reply = self.reply.as_mut().ok_or(WireError::ENDED)?;
         tokio::select! {
             biased;
             Some(notice) = self.notices.recv() => Ok(notice.to_vec()),
             reply = reply => {
                 self.reply = None;
-                reply.map_err(|_| WireError::Broken)
+                reply.map_err(|_| WireError::ENDED)?
             }
         }
     }

@@ -1,5 +1,7 @@
 //! A request, and the messages that come back for it.
 
+use std::process::ExitStatus;
+
 use mrtr_core::{
     http::{HeaderFault, HttpError, ParamHeaders},
     jsonrpc::RequestId,
@@ -28,8 +30,24 @@ pub enum WireError {
     #[error("no connection: {}", root(.0.as_ref()))]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The connection broke before the reply came.
-    #[error("the connection broke before the reply came")]
-    Broken,
+    #[error("the connection broke before the reply came{}", because(.cause.as_deref()))]
+    Broken {
+        /// Why, if that is known.
+        #[source]
+        cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The child ended before the reply came.
+    #[error(transparent)]
+    Ended(Ended),
+    /// The server wants the request at another origin, where its arguments and credentials do not go.
+    #[error("the server redirects to {to}, which is another origin: not followed")]
+    Redirect {
+        /// That origin.
+        to: String,
+    },
+    /// [`Authorize`](super::Authorize) gave no credentials.
+    #[error("no credentials: {0}")]
+    Credentials(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The HTTP response is no reply.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -44,8 +62,39 @@ pub enum WireError {
     },
 }
 
+/// How a server that is a child of this process ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server ended{}{}", .status.map(|status| format!(" ({status})")).unwrap_or_default(), said(.last))]
+#[non_exhaustive]
+pub struct Ended {
+    /// Its exit status, unless it only closed its output.
+    pub status: Option<ExitStatus>,
+    /// The last lines of its standard error, at most 20, cut off after 500 characters; none if that is not
+    /// [read](super::Stderr).
+    pub last: Vec<String>,
+}
+
+fn said(last: &[String]) -> String {
+    if last.is_empty() { String::new() } else { format!(", and said last:\n{}", last.join("\n")) }
+}
+
+fn because(cause: Option<&(dyn std::error::Error + Send + Sync + 'static)>) -> String {
+    cause.map(|cause| format!(": {}", root(cause))).unwrap_or_default()
+}
+
+impl WireError {
+    /// Nothing more comes.
+    pub(super) const ENDED: Self = Self::Broken { cause: None };
+
+    pub(super) fn broken(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Broken { cause: Some(cause.into()) }
+    }
+}
+
 /// The cause of an error: hyper's own texts, `client error (Connect)`, say nothing.
-fn root<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
+pub(super) fn root<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
     std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
 }
 

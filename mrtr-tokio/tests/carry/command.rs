@@ -8,13 +8,12 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{Table, client_config, text};
-use mrtr_tokio::client::Answer;
+use crate::support::{Answer, Table, client_config, text};
 
-const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
+pub(crate) const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
 
 /// Standard output, standard error, exit code.
-async fn run(args: &[&str]) -> (String, String, i32) {
+pub(crate) async fn run(args: &[&str]) -> (String, String, i32) {
     let output = Command::new(MRTR).args(args).stdin(Stdio::null()).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
@@ -45,13 +44,15 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
     // What may be chosen is said.
     assert!(run(&["demo", "--answer", "days=3"]).await.1.contains(r#"one of "slow", "normal", "fast""#));
     // Nothing but a yes is a yes.
-    for other in [r#"sure={"action":"decline"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
+    for other in [r#"sure={"action":"yes"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
         let (out, err, code) = run(&["demo", "delete_files", "--answer", other]).await;
         assert_eq!((out.as_str(), code), ("", 3), "{other}: {err}");
     }
     // A refusal that somebody gave is sent.
-    let (out, err, code) = run(&["demo", "delete_files", "--answer", "sure=decline"]).await;
-    assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+    for no in ["sure=decline", r#"sure={"action":"decline"}"#] {
+        let (out, err, code) = run(&["demo", "delete_files", "--answer", no]).await;
+        assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+    }
 }
 
 #[tokio::test]
@@ -73,9 +74,9 @@ async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     }
     // Nobody listens there, and the reason is the system's.
     let (_, err, code) = run(&["call", "http://127.0.0.1:1/mcp", "plain"]).await;
-    assert!(code == 1 && err.contains("refused"), "{err}");
+    assert!(code == 7 && err.contains("refused"), "{err}");
     let (_, err, code) = run(&["call", "--stdio", "plain", "--", "/no/such/program"]).await;
-    assert!(code == 1 && err.contains("/no/such/program"), "{err}");
+    assert!(code == 7 && err.contains("/no/such/program"), "{err}");
 }
 
 #[tokio::test]
@@ -143,7 +144,7 @@ async fn call_over_stdio_and_over_http() {
     let (out, _, code) = run(&["call", &url]).await;
     assert!(code == 0 && out.contains("delete_files"), "{out}");
     let (out, err, code) = run(&["call", &url, "nonesuch"]).await;
-    assert_eq!((out.as_str(), code), ("", 1), "{err}");
+    assert_eq!((out.as_str(), code), ("", 4), "{err}");
 }
 
 #[tokio::test]
@@ -151,11 +152,11 @@ async fn the_library_drives_the_command_as_its_child_and_lets_it_end() {
     let mut command = Command::new(MRTR);
     command.args(["serve", "--stdio"]).stderr(Stdio::null());
     let client = Client::stdio(command, client_config(), Options::default());
-    let mut table = Table::new([
+    let table = Table::new([
         ("days", Answer::Accept(r#"{"days":3}"#.into())),
         ("pace", Answer::Accept(r#"{"pace":"slow"}"#.into())),
     ]);
-    let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &mut table).await.unwrap();
+    let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &table).await.unwrap();
     assert_eq!((text(&reply).as_str(), reply.rounds()), ("Lisbon, 3 days, slow", 3));
     client.close().await;
 }

@@ -16,10 +16,10 @@ async fn a_whole_exchange_r_057_r_087() {
     let (service, _seen) = service(Limits::default());
     let running = Running::start(Endpoint::new(service, Anonymous::new()), Options::default()).await;
     let client = Client::http(&running.url(), client_config(), ClientOptions::default()).unwrap();
-    let mut table = Table::naming("Ada");
-    let reply = client.call_tool("name", "{}", &mut table).await.unwrap();
+    let table = Table::naming("Ada");
+    let reply = client.call_tool("name", "{}", &table).await.unwrap();
     assert_eq!((text(&reply).as_str(), reply.rounds(), reply.may_be_kept()), ("Hello, Ada!", 3, false));
-    assert_eq!(table.asked, ["name", "sure"]);
+    assert_eq!(table.asked(), ["name", "sure"]);
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().any(|tool| tool.name == "mirrored"), "{tools:?}");
 }

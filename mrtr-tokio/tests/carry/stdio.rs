@@ -1,6 +1,6 @@
 //! A server on a pair of pipes, under virtual time.
 
-use mrtr_core::{Limits, catalog::Change};
+use mrtr_core::{Limits, catalog::Change, handler::Service};
 use mrtr_tokio::{
     server::Identity,
     stdio::{Options, serve},
@@ -22,6 +22,10 @@ pub(crate) struct Peer {
 
 pub(crate) fn start(limits: Limits, options: Options) -> (Peer, Seen) {
     let (service, seen) = service(limits);
+    (serve_on_a_pipe(service, options), seen)
+}
+
+pub(crate) fn serve_on_a_pipe(service: Service, options: Options) -> Peer {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -29,7 +33,7 @@ pub(crate) fn start(limits: Limits, options: Options) -> (Peer, Seen) {
         let _ = stopped.await;
     }));
     let (output, input) = tokio::io::split(ours);
-    (Peer { input: Some(input), output: BufReader::new(output).lines(), served, stop: Some(stop) }, seen)
+    Peer { input: Some(input), output: BufReader::new(output).lines(), served, stop: Some(stop) }
 }
 
 impl Peer {

@@ -1,5 +1,6 @@
 //! The client through its public API: bytes in, bytes out, time as an argument.
 
+mod answerers;
 mod answers;
 mod asks;
 mod exchange;

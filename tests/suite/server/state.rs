@@ -96,7 +96,7 @@ fn r_071_changed_states() {
     assert_eq!(retry(&mut world, "form", &first, answers()).text(), "1");
 }
 
-/// R-072, G-10, B-14…B-16: another principal, and none at all.
+/// G-10, B-14…B-16: another principal, and none at all.
 #[test]
 fn r_072_foreign_principals() {
     let principals = [

@@ -98,7 +98,7 @@ fn reload_when_told(_: Keys, _: Sealer) -> Result<(), Failure> {
 }
 
 /// Ready at Ctrl-C, and where there is such a thing at SIGTERM.
-async fn asked_to_stop() {
+pub(crate) async fn asked_to_stop() {
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
