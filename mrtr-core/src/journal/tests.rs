@@ -112,8 +112,7 @@ fn every_flag_of_a_round_survives() {
 #[test]
 fn checkpoints_in_a_row_are_a_run() {
     for times in [2, 3, 127, 128, 300] {
-        let mut limits = Limits::default();
-        limits.state_only_rounds = times;
+        let limits = Limits { state_only_rounds: times, ..Limits::default() };
         let run = journal(vec![checkpoint(); usize::try_from(times).unwrap()]);
         assert!(bytes(&run).len() < 20);
         survives(&run, &limits);

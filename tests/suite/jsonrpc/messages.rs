@@ -28,6 +28,32 @@ fn names_may_be_escaped() {
     }
 }
 
+/// B-82: what is refused at a bound is not JSON behind it, and its outline is read all the same, to an end.
+#[test]
+fn b_82_an_outline_of_what_is_not_json() {
+    let deep = "[".repeat(65);
+    for (rest, id) in [
+        (r#"","id":7,"method":"m"}"#, Some("7")),
+        ("\n\u{1}\",\"id\":7,\"method\":\"m\"}", Some("7")),
+        ("\n\",\"id\":7", Some("7")),
+        ("\n", None),
+        ("\u{1f}\\", None),
+    ] {
+        let closed = "]".repeat(65);
+        let text = format!(r#"{{"jsonrpc":"2.0","x":{deep}{closed},"y":"{rest}"#);
+        let refused = refused(&text);
+        assert!(matches!(refused.reason, Refusal::TooDeep { .. }), "{text:?}");
+        assert_eq!(refused.id.as_ref().map(written).as_deref(), id, "{text:?}");
+    }
+}
+
+/// In logs an id is shown as it stands on the wire.
+#[test]
+fn ids_are_shown() {
+    assert_eq!(RequestId::from(7).to_string(), "7");
+    assert!(RequestId::from("a b").to_string().contains("a b"));
+}
+
 /// R-001, R-003: an id comes back with the type and the digits it came with.
 #[test]
 fn r_003_ids_are_echoed_with_their_type() {

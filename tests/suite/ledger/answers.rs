@@ -48,7 +48,10 @@ fn b2_missing_is_missing() {
         digest(&["b"], "{}"),
         digest(&["a", "b"], "{}"),
         digest(&["ab"], "{}"),
+        // Each has the same bytes as two keys without an answer, but for the lengths.
         digest(&["a\0b"], "{}"),
+        digest(&[&format!("a{}b", "\0".repeat(9))], "{}"),
+        digest(&[&format!("a\0{}b", "\u{1}".repeat(8))], "{}"),
         digest(&["a"], r#"{"a":null}"#),
         digest(&["a"], r#"{"a":{}}"#),
         digest(&["a"], r#"{"a":[]}"#),

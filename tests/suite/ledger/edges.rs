@@ -169,6 +169,23 @@ fn b4_an_entry_has_at_most_sixteen_places() {
     }
 }
 
+/// B3: an entry may have 4 MiB and 16 KiB, not a byte more, whatever it says of itself.
+#[test]
+fn b3_an_entry_has_a_largest_size() {
+    const MOST: usize = (4 << 20) + (16 << 10);
+    let mut bench = Bench::new(Policy::default());
+    let run = bench.run(0.0);
+    bench.finish(1.0, run, COMPLETE);
+    let Some(Entry::Done(mut done)) = bench.entry(1.0) else { panic!() };
+    let sealed = done.sealed.take().unwrap().len();
+    let around = bench.bytes(1.0).unwrap().len() - sealed;
+    for (size, fits) in [(MOST - 1, true), (MOST, true), (MOST + 1, false), (MOST + 2, false)] {
+        done.sealed = Some(vec![7; size - around]);
+        let bytes = Entry::Done(done.clone()).encode();
+        assert_eq!((bytes.len(), Entry::decode(&bytes).is_ok()), (size, fits));
+    }
+}
+
 /// What is shown of the parts of a ledger: which, and how large, never a digest, an owner or a reply.
 #[test]
 fn what_is_shown() {
