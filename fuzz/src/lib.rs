@@ -6,7 +6,8 @@ pub mod server;
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use mrtr_core::{
-    Limits,
+    Limits, Timestamp,
+    client::{Call, Client, Received},
     jsonrpc::{Json, JsonKind},
 };
 
@@ -110,6 +111,25 @@ fn decimal(text: &str) -> Option<String> {
         return Some("0".into());
     }
     Some(format!("{}{digits}e{exponent}", if negative { "-" } else { "" }))
+}
+
+/// An origin, and how every exchange begins that this client saved for it.
+///
+/// # Panics
+///
+/// If nothing can be saved.
+#[must_use]
+pub fn saved_head(client: &Client) -> (&'static str, Vec<u8>) {
+    let now = Timestamp::from_unix_millis(0);
+    let pending =
+        client.start(1.into(), Call::new("tools/call", "{}"), now, &mut Vec::new()).expect("a call");
+    let defer = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
+    let Received::InputRequired(asked) = pending.receive(defer, now) else { panic!("a state is enough") };
+    let mut saved = Vec::new();
+    asked.save("https://fuzz.example", &mut saved);
+    // A name, a format, and the digest of the origin.
+    saved.truncate(5 + 1 + 32);
+    ("https://fuzz.example", saved)
 }
 
 /// The bytes that hexadecimal digits stand for; anything else is left out.

@@ -88,6 +88,24 @@ async fn turns(ctx: Ctx) -> Result<ToolResult, RpcError> {
     Ok(ToolResult::text("never"))
 }
 
+/// Each answer has to repeat its question, whichever call and round it belongs to.
+async fn words(ctx: Ctx) -> Result<ToolResult, RpcError> {
+    let call: i64 = ctx.argument("n")?;
+    let form =
+        |key: &str| Form::builder(format!("{call} {key}")).field(Field::string("word").required()).build();
+    let said = |key: &str, answer: Elicited<BTreeMap<String, String>>| {
+        let Elicited::Accept(content) = answer else { panic!("nobody declines") };
+        assert_eq!(content["word"], format!("{call} {key}"), "an answer to another question");
+        content["word"].clone()
+    };
+    let (a, b) = (form("a")?, form("b")?);
+    let (a, b) = futures::join!(ctx.elicit("a", &a), ctx.elicit("b", &b));
+    let (a, b) = (said("a", a?), said("b", b?));
+    ctx.checkpoint().await?;
+    let c = said("c", ctx.elicit("a", &form("c")?).await?);
+    Ok(ToolResult::text(format!("{a}, {b}, {c}")))
+}
+
 impl Server {
     /// With a suite that protects.
     #[must_use]
@@ -110,6 +128,7 @@ impl Server {
             .and_then(|service| service.tool(Tool::new("form", "Asks for a number"), form))
             .and_then(|service| service.tool(Tool::new("many", "Asks all ways"), many))
             .and_then(|service| service.tool(Tool::new("loop", "Asks again"), turns))
+            .and_then(|service| service.tool(Tool::new("words", "Asks for words"), words))
             .and_then(|service| {
                 service.prompt(Prompt::new("p", "Asks").required_argument("a", "x"), |ctx: Ctx| async move {
                     ctx.confirm("sure", "Sure?").await?;

@@ -68,8 +68,8 @@
 //! | [`server`], [`handler`] | the server's half of an exchange: by hand, or by async handlers |
 //! | [`legacy`] | sessions of 2025-11-25 and before, with the same handlers |
 //! | [`ledger`] | that a state is used once, and a lost reply is found again |
-//! | [`translate`] | one message of one era in the words of the other |
 //! | [`client`] | the client's half, which can be stopped, stored and resumed |
+//! | [`translate`] | one message of one era in the words of the other |
 //! | [`bridge`] | any host, any server: what crosses, what waits, who is asked |
 //! | [`catalog`] | what a server offers and which of it a request names |
 //! | [`http`], [`framing`] | headers, statuses, host and origin; lines and event streams |
@@ -88,11 +88,12 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `std` | yes | [`handler`]: everything else is `no_std` with `alloc` |
+//! | `std` | yes | [`handler`] and the server's side of [`legacy`]: everything else is `no_std` with `alloc` |
 //! | `encrypted` | yes | states that the client cannot read (XChaCha20-Poly1305) |
 //! | `aes-gcm` | no | the same with AES-256-GCM, for shops that must |
 //! | `schemars` | no | forms from Rust types |
 //! | `tracing` | no | verdicts and limits as `tracing` events |
+//! | `testkit` | no | `testkit`: a server that misbehaves, for tests of clients |
 //! | `test-utils` | no | a suite that seals nothing, for tests and fuzzing |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -114,12 +115,13 @@ pub mod http;
 pub mod journal;
 pub mod jsonrpc;
 pub mod ledger;
-#[cfg(feature = "std")]
 pub mod legacy;
 pub mod manual;
 pub mod seal;
 pub mod server;
 pub mod tape;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 pub mod translate;
 pub mod wire;
 

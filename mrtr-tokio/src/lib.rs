@@ -9,8 +9,11 @@
 //! | [`stdio`] | [`serve`](stdio::serve): a server on stdin and stdout | `server` |
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
+//! | [`bridge`] | [`Bridge`](bridge::Bridge): any host before any server, over stdio and HTTP | `bridge` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
+//! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
+//! | [`hostile`] | a server that misbehaves, for tests of clients | `hostile` |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
 //!
 //! A server in twelve lines:
@@ -44,6 +47,9 @@
 // That lint keeps mrtr-core without std; this crate is nothing without it.
 #![allow(clippy::std_instead_of_core)]
 
+pub mod audit;
+#[cfg(feature = "bridge")]
+pub mod bridge;
 pub mod clock;
 pub mod keys;
 
@@ -55,6 +61,10 @@ pub mod client;
 mod drive;
 #[cfg(feature = "cli")]
 pub mod example_tools;
+#[cfg(feature = "hostile")]
+pub mod hostile;
+#[cfg(feature = "server")]
+mod room;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

@@ -1,5 +1,8 @@
 //! What does not allocate, or allocates a known number of times. A binary of its own, for it replaces the allocator.
 
+mod abandoned;
+mod hostile;
+
 use std::time::Duration;
 
 use mrtr_core::{
@@ -70,26 +73,27 @@ fn a_state_costs_a_few_allocations() {
     }
 }
 
-/// A whole exchange, server and client, from the call to the result.
+/// A whole exchange, server and client, from the call to the result. Three of them are the client's view of the form,
+/// which it holds the answer against.
 #[test]
-fn an_exchange_allocates_at_most_60_times() {
+fn an_exchange_allocates_at_most_62_times() {
     for suite in SUITES {
         let bench = Bench::new(suite, 1);
         let count = allocation_counter::measure(|| drop(bench.exchange(1)));
-        assert!(count.count_total <= 60, "{suite}: {count:?}");
+        assert!(count.count_total <= 62, "{suite}: {count:?}");
     }
 }
 
 /// The last request of an exchange of ten questions: what the handler makes of each answer included.
 #[test]
-fn a_replayed_ask_allocates_at_most_10_times() {
+fn a_replayed_ask_allocates_at_most_9_times() {
     let serve = |rounds| {
         let bench = Bench::new("xchacha", rounds);
         let (request, mut reply) = (bench.exchange(1), Vec::with_capacity(4_096));
         allocation_counter::measure(|| bench.serve(&request, 256, &mut reply)).count_total
     };
     let (one, ten) = (serve(1), serve(10));
-    assert!(ten <= one + 9 * 10, "{one} for one ask, {ten} for ten");
+    assert!(ten <= one + 9 * 9, "{one} for one ask, {ten} for ten");
 }
 
 // Design: the bridge. 10,000 parked calls on HTTP sessions cost at most 4 KiB each beyond the questions themselves.

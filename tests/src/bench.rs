@@ -1,17 +1,21 @@
-//! A bench program that `tests/bench/run` can ask for one figure at a time.
+//! Bench programs that `tests/bench/run` can ask for one figure at a time.
 //!
 //! ```text
-//! PROGRAM list                 the names, a line each
-//! PROGRAM repeat NAME N        runs it N times: what an instruction counter watches
-//! PROGRAM allocations NAME     allocations and bytes allocated by one run
-//! PROGRAM time NAME            nanoseconds of one run: the median of many batches
+//! exchange list                the names, a line each
+//! exchange repeat NAME N       runs it N times: what an instruction counter watches
+//! exchange time NAME           nanoseconds of one run: the median of many batches
+//! allocations NAME             allocations and bytes allocated by one run
 //! ```
+
+mod cases;
 
 use std::{
     env,
     process::ExitCode,
     time::{Duration, Instant},
 };
+
+pub use cases::cases;
 
 /// Something to measure: a name and what one run does. It must do the same work in every run.
 pub struct Case {
@@ -30,45 +34,53 @@ impl Case {
 /// Runs something and tells what it allocated: how many times, and how many bytes.
 pub type Allocated = fn(&mut dyn FnMut()) -> (u64, u64);
 
-/// Does what the command line asks for.
+/// Does what the command line asks for: lists, repeats, measures time.
 #[must_use]
-pub fn main(mut cases: Vec<Case>, allocated: Allocated) -> ExitCode {
-    // Cargo adds `--bench`.
-    let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+pub fn main(mut cases: Vec<Case>) -> ExitCode {
+    let words = words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (verb, name, count) = match *words.as_slice() {
         [verb] => (verb, "", None),
         [verb, name] => (verb, name, None),
         [verb, name, count] => (verb, name, count.parse().ok()),
-        _ => return usage(),
+        _ => return usage("list | repeat NAME N | time NAME"),
     };
     if verb == "list" {
         cases.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     }
-    let Some(case) = cases.iter_mut().find(|case| case.name == name) else { return usage() };
-    let run = &mut case.run;
-    match (verb, count) {
-        ("repeat", Some(count)) => (0..count).for_each(|_: u32| run()),
-        ("allocations", None) => {
-            let (allocations, bytes) = allocations(run, allocated);
-            println!("{allocations} {bytes}");
-        }
-        ("time", None) => println!("{:.0}", nanoseconds(run)),
-        _ => return usage(),
+    match (verb, count, find(&mut cases, name)) {
+        ("repeat", Some(count), Some(run)) => (0..count).for_each(|_: u32| run()),
+        ("time", None, Some(run)) => println!("{:.0}", nanoseconds(run)),
+        _ => return usage("list | repeat NAME N | time NAME"),
     }
     ExitCode::SUCCESS
 }
 
-fn usage() -> ExitCode {
-    eprintln!("usage: list | repeat NAME N | allocations NAME | time NAME");
-    ExitCode::FAILURE
+/// Counts the allocations of the case that the command line names, after a few runs that may fill what stays.
+#[must_use]
+pub fn count(mut cases: Vec<Case>, allocated: Allocated) -> ExitCode {
+    let words = words();
+    let name = words.first().map_or("", String::as_str);
+    let Some(run) = find(&mut cases, name) else { return usage("NAME") };
+    (0..16).for_each(|_| run());
+    let (allocations, bytes) = allocated(run);
+    println!("{allocations} {bytes}");
+    ExitCode::SUCCESS
 }
 
-/// Of one run, after a few that may fill what stays.
-fn allocations(run: &mut dyn FnMut(), allocated: Allocated) -> (u64, u64) {
-    (0..16).for_each(|_| run());
-    allocated(run)
+/// Cargo adds `--bench`.
+fn words() -> Vec<String> {
+    env::args().skip(1).filter(|word| !word.starts_with("--")).collect()
+}
+
+fn find<'c>(cases: &'c mut [Case], name: &str) -> Option<&'c mut dyn FnMut()> {
+    cases.iter_mut().find(|case| case.name == name).map(|case| &mut *case.run as &mut dyn FnMut())
+}
+
+fn usage(words: &str) -> ExitCode {
+    eprintln!("usage: {words}");
+    ExitCode::FAILURE
 }
 
 /// The median over batches of at least a millisecond, within half a second.

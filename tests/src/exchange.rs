@@ -74,15 +74,51 @@ impl Bench {
     ///
     /// If no handler runs.
     pub fn serve(&self, request: &[u8], number: u64, reply: &mut Vec<u8>) {
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&number.to_be_bytes());
-        let env = RoundEnv::new(self.now, Entropy::new(seed), Principal::Authenticated(b"user:alice"));
-        match self.service.receive(request, env) {
+        match self.reception(request, number) {
             Reception::Run(run) => {
                 black_box(run.run(self.now, reply));
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    fn reception<'a>(&self, request: &'a [u8], number: u64) -> Reception<'a> {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&number.to_be_bytes());
+        let env = RoundEnv::new(self.now, Entropy::new(seed), Principal::Authenticated(b"user:alice"));
+        self.service.receive(request, env)
+    }
+
+    /// Receives one request, and drops the run of its handler before it has begun.
+    ///
+    /// # Panics
+    ///
+    /// If no handler is to run.
+    pub fn receive(&self, request: &[u8], number: u64) {
+        match self.reception(request, number) {
+            Reception::Run(run) => drop(black_box(run)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the handler does by itself between as many questions: makes the keys and decodes the answers.
+    ///
+    /// # Panics
+    ///
+    /// Never: the answers are JSON.
+    #[must_use]
+    pub fn alone(rounds: usize) -> String {
+        let mut name = String::new();
+        for round in 0..rounds {
+            black_box(key(round));
+            let content: BTreeMap<String, String> =
+                serde_json::from_str(black_box(r#"{"name":"Ferris"}"#)).expect("JSON");
+            name = Elicited::Accept(content)
+                .accepted()
+                .and_then(|mut content| content.remove("name"))
+                .unwrap_or_default();
+        }
+        name
     }
 
     /// A whole exchange, with buffers of its own. Gives its last request.

@@ -6,6 +6,7 @@ pub mod bridge;
 pub mod bridge_bench;
 pub mod exchange;
 pub mod form;
+pub mod hostile;
 pub mod legacy;
 pub mod model;
 pub mod world;

@@ -72,6 +72,34 @@ fn a_line_that_is_too_long_costs_one_error_r183() {
     }
 }
 
+/// R-003: how a line began that was skipped says what it replied to, however it came; never more than 1 KiB is kept.
+#[test]
+fn how_a_line_began_that_is_too_long_r183() {
+    let beginning = r#"{"jsonrpc":"2.0","id":7,"result":"#;
+    for length in [100, 1_024, 5_000] {
+        let long = format!("{beginning}{}", "x".repeat(length));
+        let stream = format!("{{}}\n{long}\n{{}}\n");
+        for size in [1, 7, 64, 6_000] {
+            let mut decoder = LineDecoder::new(64);
+            assert!(decoder.overlong().is_empty());
+            let mut errors = 0;
+            for piece in stream.as_bytes().chunks(size) {
+                decoder.push(piece);
+                while let Some(line) = decoder.next() {
+                    errors += usize::from(line.is_err());
+                }
+            }
+            assert_eq!(errors, 1);
+            let kept = decoder.overlong();
+            assert!(
+                kept.starts_with(beginning.as_bytes())
+                    && kept.len() <= 1_024
+                    && long.as_bytes().starts_with(kept)
+            );
+        }
+    }
+}
+
 #[test]
 fn an_endless_line_is_not_kept_r183() {
     let mut decoder = LineDecoder::new(1000);

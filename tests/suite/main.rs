@@ -2,16 +2,20 @@
 
 mod bridge;
 mod client;
+mod connection;
 mod digest;
 mod form;
 mod framing;
 mod handlers;
+mod hostile;
 mod http;
 mod json_tree;
 mod jsonrpc;
 mod ledger;
 mod ledger_wired;
 mod legacy;
+mod legacy_client;
+mod lines;
 mod replay_random;
 mod replay_rules;
 mod runtime;

@@ -55,6 +55,8 @@ counts! {
     unavailable,
     /// Urls consented to whose errand was not done.
     not_yet,
+    /// Questions that a client of a legacy revision answered with an error of its own.
+    errors,
     /// Divergences.
     diverged,
     /// Requests that ended with a result.
@@ -106,6 +108,7 @@ impl Observer for Counters {
                 Said::Invalid => &all.invalid,
                 Said::Unavailable => &all.unavailable,
                 Said::NotYet => &all.not_yet,
+                Said::Refused => &all.errors,
             },
             Event::Diverged { .. } => &all.diverged,
             Event::Ended { error: None, .. } => &all.completed,

@@ -4,7 +4,8 @@
 //! An [`Observer`] sits in a server's [`Config`](crate::server::Config) and is told plain data, so that metrics and
 //! audit logs need no event of a logging library, in `no_std` builds too. It is told of what has happened: an
 //! answer when the attempt that met it writes its reply, an ask when it is written. An attempt that was cancelled
-//! has answered nothing and tells nothing; its client will come again.
+//! has answered nothing and tells nothing; its client will come again. In a legacy session a handler runs once: there
+//! an answer is told when the handler gets it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -127,6 +128,8 @@ pub enum Said {
     Unavailable,
     /// Consent to open a url; what is behind it was not done yet (A10).
     NotYet,
+    /// An error instead of an answer, which only the legacy revisions know (R-237, R-238).
+    Refused,
 }
 
 impl Said {
@@ -141,6 +144,7 @@ impl Said {
             Self::Invalid => "invalid",
             Self::Unavailable => "unavailable",
             Self::NotYet => "not yet",
+            Self::Refused => "refused",
         }
     }
 }

@@ -30,7 +30,7 @@
 //! A modern POST is a host of its own ([`HostKind::Post`]): open it, hand in its body with its headers, write what comes
 //! for it with [`http::ReplyBody`](crate::http::ReplyBody); it is forgotten after its last message. A legacy session
 //! ([`HostKind::Session`]) is one host from `initialize` on; each message names the POST it belongs to
-//! ([`HostStream`]). Which a POST is, [`http::Opening`](crate::http::Opening) tells. Session ids are the embedder's.
+//! ([`HostStream`]). Which a POST is, and of which session, [`HostSessions`] tells.
 //!
 //! # What is held
 //!
@@ -53,6 +53,7 @@
 //! | `handoff` | retries that reached another process than the call's |
 //! | `inbox` | questions for hosts that cannot show them |
 //! | `dialogue` | a legacy host's call at a modern upstream |
+//! | `sessions` | which HTTP request of a legacy host belongs to which session |
 //! | `state`, `timers` | what is sealed; deadlines |
 
 mod config;
@@ -68,6 +69,7 @@ mod pool;
 mod profile;
 mod relay;
 mod route;
+mod sessions;
 mod state;
 mod timers;
 
@@ -81,6 +83,7 @@ use alloc::{
 pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
 pub use inbox::{InboxAnswer, InboxEntry, InboxError, InboxId};
 pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
+pub use sessions::{HostSessions, Posted, SessionBounds, SessionFault};
 
 use self::{
     dialogue::Dialogue,

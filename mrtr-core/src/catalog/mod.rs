@@ -5,6 +5,7 @@
 //! JavaScript function). [`Server`](crate::server::Server) does not know the catalog; a service puts the two
 //! together.
 
+mod conversation;
 mod entry;
 mod list;
 mod results;
@@ -14,6 +15,8 @@ mod subscribe;
 use alloc::{string::String, vec::Vec};
 use core::time::Duration;
 
+pub use conversation::ToolUse;
+pub(crate) use conversation::is_balanced;
 pub use entry::{CatalogError, Prompt, Resource, ResourceTemplate, Tool};
 pub use results::{Content, Output, PromptResult, ResourceResult, ToolResult};
 pub use route::{Answered, Route};

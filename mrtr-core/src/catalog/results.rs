@@ -81,6 +81,11 @@ impl Content {
         out.push(b'}');
         Self(text_of(out))
     }
+
+    /// The block as JSON text.
+    pub(super) fn into_json(self) -> String {
+        self.0
+    }
 }
 
 impl core::fmt::Debug for Content {
@@ -283,6 +288,6 @@ fn contents(out: &mut Vec<u8>, uri: &str, mime_type: &str, member: &str, value: 
 }
 
 /// What this crate writes is UTF-8.
-fn text_of(bytes: Vec<u8>) -> String {
+pub(super) fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }

@@ -56,7 +56,7 @@ impl core::fmt::Debug for Complete {
 #[derive(Debug)]
 #[must_use = "take the outcome, or restart"]
 pub struct StateRefused {
-    exchange: Exchange<Complete>,
+    pub(super) exchange: Exchange<Complete>,
 }
 
 impl StateRefused {

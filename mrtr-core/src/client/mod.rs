@@ -96,9 +96,12 @@
 //! - Nothing is answered that nobody answered. An exchange that is dropped sends nothing more.
 //! - `Debug`, errors and logs show keys, kinds and sizes; no state, no answer.
 
+mod answerer;
+mod asking;
 mod call;
 mod complete;
 mod config;
+pub mod connection;
 mod error;
 mod input_required;
 mod ongoing;
@@ -110,7 +113,8 @@ mod resend;
 mod response;
 mod retrying;
 mod saved;
-mod text;
+mod sealed;
+pub(crate) mod text;
 
 use alloc::{boxed::Box, string::String, sync::Arc};
 
@@ -119,9 +123,14 @@ use crate::{
     wire::{ClientCapabilities, Version},
 };
 
+pub use answerer::{
+    Answerer, Answering, Elicit, ElicitUrl, ListRoots, NoAnswers, NotAnswered, Question, Sample,
+};
+pub use asking::{Asking, Round, RoundFailed, Unanswered, Why, answer_one};
 pub use call::{Call, IdFault, Progress, StartError};
 pub use complete::{Complete, StateRefused};
 pub use config::{Channel, Config, ConfigError};
+pub use connection::{Connection, ConnectionConfig, EraCache};
 pub use error::{Stopped, Violation};
 pub use input_required::{Ask, InputRequired, NotReady, NotSent, Reason};
 pub use pending::Pending;

@@ -87,9 +87,14 @@ impl Ongoing {
         self.counts.retries.saturating_add(self.counts.state_only).saturating_add(1)
     }
 
+    /// Whether a request of this exchange had the id.
+    pub(super) fn had(&self, id: &RequestId) -> bool {
+        *id == self.id || self.earlier.contains(id)
+    }
+
     /// [`Ongoing::write`], for an id that no earlier request of the exchange had.
     pub(super) fn write_next(&self, id: &RequestId, tail: &Tail, out: &mut Vec<u8>) -> Result<usize, Unsent> {
-        if *id == self.id || self.earlier.contains(id) {
+        if self.had(id) {
             return Err(Unsent::Id(IdFault::Reused));
         }
         self.write(id, tail, out)

@@ -96,9 +96,19 @@ impl<S: Open> Exchange<S> {
     /// Takes one message of the peer: a line of a pipe, a body, an event's data.
     ///
     /// Any bytes are fine. Whatever else the result is, there is nothing to write in reply.
-    pub fn receive<'a>(mut self, input: &'a [u8], now: Timestamp) -> Received<'a, S> {
+    pub fn receive<'a>(self, input: &'a [u8], now: Timestamp) -> Received<'a, S> {
+        let message = admit(input, &self.call.shared.config.limits);
+        self.receive_admitted(message, now)
+    }
+
+    /// [`Exchange::receive`] for a message that was admitted already.
+    pub(super) fn receive_admitted<'a>(
+        mut self,
+        message: Result<Message<'a>, Refused>,
+        now: Timestamp,
+    ) -> Received<'a, S> {
         let channel = self.call.shared.config.channel;
-        let message = match admit(input, &self.call.shared.config.limits) {
+        let message = match message {
             Ok(message) => message,
             Err(refused) => {
                 let replied_to = refused.response_to.as_ref().or(refused.id.as_ref());
@@ -114,10 +124,11 @@ impl<S: Open> Exchange<S> {
             Message::Response(response) => response,
             Message::Request(request) => return Received::Aside(self, Aside::Request(request)),
             Message::Notification(notification) => {
-                if !self.is_progress(&notification) {
+                let token = progress_token(&notification);
+                if self.progress_token().is_none_or(|ours| token.as_ref() != Some(ours)) {
                     return Received::Aside(self, Aside::Notification(notification));
                 }
-                self.state.flight_mut().heard = now;
+                self.hear(now);
                 return Received::Aside(self, Aside::Progress(notification));
             }
         };
@@ -146,26 +157,21 @@ impl<S: Open> Exchange<S> {
         if self.call.shared.config.channel == Channel::Own {
             return;
         }
-        out.extend_from_slice(
-            b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":",
-        );
-        self.call.id.write(out);
-        if !reason.is_empty() {
-            out.extend_from_slice(b",\"reason\":");
-            write::string(out, reason);
-        }
-        out.extend_from_slice(b"}}");
+        write::cancelled(out, &self.call.id, reason);
     }
 
-    fn is_progress(&self, notification: &Notification<'_>) -> bool {
-        let ours = match &self.call.options.progress {
+    /// Takes note of progress of this very request.
+    pub(super) fn hear(&mut self, now: Timestamp) {
+        self.state.flight_mut().heard = now;
+    }
+
+    /// The token of this request, if it wants progress.
+    pub(super) fn progress_token(&self) -> Option<&RequestId> {
+        match &self.call.options.progress {
             Progress::Unwanted => None,
             Progress::RequestId => Some(&self.call.id),
             Progress::Token(token) => Some(token),
-        };
-        notification.method == "notifications/progress"
-            && ours.is_some()
-            && notification.param("progressToken").and_then(RequestId::from_json).as_ref() == ours
+        }
     }
 
     fn error<'a>(self, error: RpcError) -> Received<'a, S> {
@@ -283,6 +289,14 @@ impl<S: Open> Exchange<S> {
         }
         Ok(())
     }
+}
+
+/// The token that a progress notification carries.
+pub(super) fn progress_token(notification: &Notification<'_>) -> Option<RequestId> {
+    if notification.method != "notifications/progress" {
+        return None;
+    }
+    notification.param("progressToken").and_then(RequestId::from_json)
 }
 
 fn invalid<'a, S: Open>(violation: Violation) -> Received<'a, S> {

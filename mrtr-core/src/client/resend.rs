@@ -17,7 +17,7 @@ use crate::{
 /// The newest request of an exchange, to be sent again as it was but for its id and version.
 #[must_use = "the request is not sent again before `send` is called"]
 pub struct Resend<S: Open> {
-    exchange: Exchange<S>,
+    pub(super) exchange: Exchange<S>,
 }
 
 impl<S: Open> Resend<S> {
@@ -84,7 +84,7 @@ impl<S: Open> Exchange<S> {
         let call = &mut self.call;
         let ours = &call.shared.config.versions;
         let tries = u32::try_from(ours.len()).unwrap_or(u32::MAX);
-        let theirs = error.data.as_deref().map(Json::trusted).and_then(|data| data.get("supported"));
+        let theirs = error.data().and_then(|data| data.get("supported"));
         let mutual = ours.iter().find(|version| {
             theirs
                 .and_then(Json::items)

@@ -4,6 +4,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use super::text;
 use crate::{
+    form::{Invalid, Schema},
     jsonrpc::{Json, JsonKind, Refusal, write},
     limits::Limits,
     wire::{Action, Answer, AnswerFault, AskKind, InputRequest, read_answer},
@@ -44,7 +45,10 @@ pub enum AnswerError {
     /// The answer's structure does not fit.
     #[error("answer{0}")]
     Structure(#[from] AnswerFault),
-    /// A member of the content that a form may not have.
+    /// The content is not what the form asks for: every field at fault.
+    #[error("answer.content: {0}")]
+    Fields(#[from] Invalid),
+    /// A member of the content that no form may have, which the schema that was asked with does not forbid.
     #[error("answer.content[{member:?}] {problem}")]
     Content {
         /// The member's name, at most 64 characters of it.
@@ -232,12 +236,15 @@ fn elicited(out: &mut Vec<u8>, action: Action, content: Option<Json<'_>>, relaye
     out.push(b'}');
 }
 
-// The seam to the forms' own validation against `ask.requested_schema()`: this one function.
-/// Checks what holds for the content of any form: flat, and without null.
-fn check_content(_ask: &InputRequest<'_>, content: Json<'_>) -> Result<(), AnswerError> {
+/// Checks content before it is sent, as it is: what holds for that of any form, flat and without null, and
+/// the schema that was asked with, unless that is outside the form language (G-16).
+fn check_content(ask: &InputRequest<'_>, content: Json<'_>) -> Result<(), AnswerError> {
     let Some(members) = content.members() else {
         return Err(AnswerFault { path: ".content", problem: "is not an object" }.into());
     };
+    if let Some(Ok(schema)) = ask.requested_schema().map(Schema::read) {
+        schema.hold_against(content, |_, _| {})?;
+    }
     for (name, value) in members {
         let flat = match value.kind() {
             JsonKind::String | JsonKind::Number | JsonKind::Bool => true,

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     jsonrpc::{Json, JsonKind, RequestId},
+    seal,
     time::Timestamp,
     wire::{Action, InputRequest, LogLevel, Version},
 };
@@ -42,6 +43,19 @@ pub enum ResumeError {
     /// Written in a format of another version of this crate.
     #[error("saved in format {0}, which this version does not read")]
     Format(u8),
+    /// More bytes than this client can have saved.
+    #[error(
+        "saved exchange of {bytes} bytes is over the limit of {limit} (four times Limits::message_bytes, and 64 KiB)"
+    )]
+    TooLarge {
+        /// Bytes of it.
+        bytes: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// It does not open under the sealer.
+    #[error("the sealed exchange is refused: {0}")]
+    Sealed(seal::Verdict),
     /// Saved for another server. Its state must go nowhere else.
     #[error("saved for another server")]
     OtherOrigin,
@@ -58,7 +72,7 @@ impl Exchange<InputRequired> {
     ///
     /// `origin` names the server (its URL, the command that runs it): the same bytes must be given to `resume`.
     ///
-    /// The bytes are neither secret nor protected against change.
+    /// The bytes are neither secret nor protected against change; [`save_sealed`](Exchange::save_sealed) makes such.
     pub fn save(&self, origin: &str, out: &mut Vec<u8>) {
         let call = &*self.call;
         out.extend_from_slice(MAGIC);
@@ -139,6 +153,7 @@ impl Client {
     /// If the bytes are not whole and unchanged in structure, were saved for another server, or are over what this
     /// client allows. Any bytes are safe to give.
     pub fn resume(&self, saved: &[u8], origin: &str) -> Result<Exchange<InputRequired>, ResumeError> {
+        self.may_hold(saved)?;
         let rest = saved.strip_prefix(MAGIC).ok_or(ResumeError::NotAnExchange)?;
         let (format, rest) = rest.split_first().ok_or(ResumeError::NotAnExchange)?;
         if *format != FORMAT {
@@ -155,6 +170,18 @@ impl Client {
         }
         call.may_retry(&state.asks)?;
         Ok(Exchange { call: Box::new(call), state })
+    }
+}
+
+impl Client {
+    /// Checks the size of a saved exchange: its parameters, its asks, their answers and the state each come in one
+    /// message.
+    pub(super) fn may_hold(&self, saved: &[u8]) -> Result<(), ResumeError> {
+        let limit = self.shared.config.limits.message_bytes.saturating_mul(4).saturating_add(64 << 10);
+        if saved.len() > limit {
+            return Err(ResumeError::TooLarge { bytes: saved.len(), limit });
+        }
+        Ok(())
     }
 }
 

@@ -6,20 +6,20 @@ use crate::jsonrpc::{Json, lex, write};
 
 /// A member of an object, name and value as they were written.
 #[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
+pub(crate) struct Member<'a> {
     /// The name's token, quotes included.
     name: &'a str,
-    pub(super) value: Json<'a>,
+    pub(crate) value: Json<'a>,
 }
 
 impl Member<'_> {
     /// Whether the name, decoded, is `name`.
-    pub(super) fn is_called(&self, name: &str) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         crate::jsonrpc::text::decode(self.name).is_ok_and(|decoded| decoded == name)
     }
 
     /// Appends `"name":value`, on one line.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name.as_bytes());
         out.push(b':');
         write::one_line(out, self.value.as_str());
@@ -27,13 +27,13 @@ impl Member<'_> {
 }
 
 /// The members of an object, also those whose names are no text; `None` if this is no object.
-pub(super) fn members(object: Json<'_>) -> Option<Members<'_>> {
+pub(crate) fn members(object: Json<'_>) -> Option<Members<'_>> {
     object.is_object().then_some(Members { text: object.as_str(), at: 1 })
 }
 
 /// See [`members`].
 #[derive(Clone)]
-pub(super) struct Members<'a> {
+pub(crate) struct Members<'a> {
     text: &'a str,
     at: usize,
 }
@@ -61,11 +61,11 @@ impl<'a> Iterator for Members<'a> {
 }
 
 /// What was written piece by piece from text.
-pub(super) fn into_string(bytes: Vec<u8>) -> String {
+pub(crate) fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// At most 64 characters of a peer's word, for an error.
-pub(super) fn excerpt(word: &str) -> String {
+pub(crate) fn excerpt(word: &str) -> String {
     word.chars().take(64).collect()
 }

@@ -233,6 +233,7 @@ fn refusal(problem: SchemaProblem) -> FieldProblem {
         | SchemaProblem::Malformed
         | SchemaProblem::TooManyFields { .. }
         | SchemaProblem::NoSuchField
-        | SchemaProblem::Twice => "this schema",
+        | SchemaProblem::Twice
+        | SchemaProblem::Stray => "this schema",
     })
 }

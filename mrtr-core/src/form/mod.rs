@@ -46,6 +46,7 @@ mod keyword;
 mod number;
 mod read;
 mod schema;
+mod stray;
 mod validate;
 mod write;
 
@@ -62,6 +63,7 @@ pub use invalid::{Expected, FieldFault, Invalid, Problem};
 pub use number::{EXPONENT_MAX, IntoNumber, NUMBER_BYTES_MAX, NotANumber, Number};
 pub use read::{SchemaFault, SchemaProblem};
 pub use schema::Schema;
+pub(crate) use stray::stray;
 pub use validate::Cleaned;
 
 use crate::{jsonrpc::Json, wire::Action};

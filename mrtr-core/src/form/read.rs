@@ -12,7 +12,8 @@
 //! | a nested object, an array of anything but options, a reference, composition, a list of types | refused, with the path (R-123) |
 //! | a bound of another type, a `required` name without its field | refused, with the path |
 //!
-//! What is ignored may make the peer refuse an answer that is valid here. It will ask again; that is its part.
+//! What is ignored may make the peer refuse an answer that is valid here. It will ask again; that is its part. A handler
+//! of ours must not ask so: `stray` finds what a form that it wrote by hand says beyond the form language.
 
 use alloc::{
     format,
@@ -273,16 +274,16 @@ impl SchemaFault {
         Self { path: String::new(), problem }
     }
 
-    fn below(mut self, keyword: &str) -> Self {
+    pub(super) fn below(mut self, keyword: &str) -> Self {
         self.path = format!(".{keyword}{}", self.path);
         self
     }
 
-    fn below_name(self, name: &str) -> Self {
+    pub(super) fn below_name(self, name: &str) -> Self {
         self.below(&Visible(name).to_string())
     }
 
-    fn at(mut self, index: usize) -> Self {
+    pub(super) fn at(mut self, index: usize) -> Self {
         self.path = format!("[{index}]{}", self.path);
         self
     }
@@ -343,4 +344,7 @@ pub enum SchemaProblem {
     /// A field stands there twice.
     #[error("stands there twice")]
     Twice,
+    /// A keyword that this kind of field does not have; only in a form that a handler of ours asks with.
+    #[error("is no keyword of such a field")]
+    Stray,
 }

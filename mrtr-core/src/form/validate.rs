@@ -56,6 +56,27 @@ impl Schema {
 
     /// [`validate`](Self::validate) with what is left appended to `text`.
     pub(crate) fn clean(&self, content: Json<'_>, text: String) -> Result<String, Invalid> {
+        let mut cleaned = text.into_bytes();
+        cleaned.push(b'{');
+        let empty = cleaned.len();
+        self.hold_against(content, |field, value| {
+            if cleaned.len() > empty {
+                cleaned.push(b',');
+            }
+            write::string(&mut cleaned, field.name());
+            cleaned.push(b':');
+            write_clean(&mut cleaned, field.kind(), value);
+        })?;
+        cleaned.push(b'}');
+        Ok(into_text(cleaned))
+    }
+
+    /// Validates, and gives each field that has a valid value with it.
+    pub(crate) fn hold_against(
+        &self,
+        content: Json<'_>,
+        mut each: impl FnMut(&Field, Json<'_>),
+    ) -> Result<(), Invalid> {
         let Some(members) = content.members() else { return Err(Invalid::of_answer(Problem::NotAnObject)) };
         let mut given = Stack::<Option<Json<'_>>, 16>::new();
         self.fields().iter().for_each(|_| given.push(None));
@@ -65,9 +86,6 @@ impl Schema {
             }
         }
         let mut faults = Vec::new();
-        let mut cleaned = text.into_bytes();
-        cleaned.push(b'{');
-        let empty = cleaned.len();
         for (field, value) in self.fields().iter().zip(given.as_slice().iter().copied()) {
             let outcome = match value {
                 Some(value) => field.check(value).map(|()| Some(value)),
@@ -75,20 +93,12 @@ impl Schema {
                 None => Ok(None),
             };
             match outcome {
-                Ok(Some(value)) => {
-                    if cleaned.len() > empty {
-                        cleaned.push(b',');
-                    }
-                    write::string(&mut cleaned, field.name());
-                    cleaned.push(b':');
-                    write_clean(&mut cleaned, field.kind(), value);
-                }
+                Ok(Some(value)) => each(field, value),
                 Ok(None) => {}
                 Err(problem) => faults.push(FieldFault { field: field.name().into(), problem }),
             }
         }
-        cleaned.push(b'}');
-        if faults.is_empty() { Ok(into_text(cleaned)) } else { Err(Invalid::of_fields(faults)) }
+        if faults.is_empty() { Ok(()) } else { Err(Invalid::of_fields(faults)) }
     }
 }
 

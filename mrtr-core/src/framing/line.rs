@@ -13,6 +13,9 @@ pub struct LineTooLong {
     pub limit: usize,
 }
 
+/// Bytes kept of how a line begins that is too long.
+const BEGINNING: usize = 1 << 10;
+
 /// Cuts a stream of bytes into lines.
 ///
 /// A line ends with LF or CR LF; the end is not part of it. Lines of nothing but white space are skipped. A
@@ -30,13 +33,15 @@ pub struct LineDecoder {
     limit: usize,
     /// The rest of a line that was too long is still to come.
     skipping: bool,
+    /// How the last line that was too long begins.
+    overlong: Vec<u8>,
 }
 
 impl LineDecoder {
     /// A decoder for lines of at most `limit` bytes; give it `Limits::message_bytes`.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, scanned: 0, limit, skipping: false }
+        Self { buffer: Vec::new(), start: 0, scanned: 0, limit, skipping: false, overlong: Vec::new() }
     }
 
     /// Takes bytes as they came.
@@ -62,6 +67,7 @@ impl LineDecoder {
             }
             let to = if to > from && self.buffer.get(to - 1) == Some(&b'\r') { to - 1 } else { to };
             if to - from > self.limit {
+                self.keep_beginning(from, to);
                 return Some(Err(LineTooLong { limit: self.limit }));
             }
             if !is_blank(self.buffer.get(from..to).unwrap_or_default()) {
@@ -81,6 +87,19 @@ impl LineDecoder {
         self.next()
     }
 
+    /// How the last line that was too long began, up to 1 KiB of it: enough to tell what it replied to. Empty before
+    /// the first [`LineTooLong`].
+    #[must_use]
+    pub fn overlong(&self) -> &[u8] {
+        &self.overlong
+    }
+
+    fn keep_beginning(&mut self, from: usize, to: usize) {
+        let line = self.buffer.get(from..to).unwrap_or_default();
+        self.overlong.clear();
+        self.overlong.extend_from_slice(line.get(..BEGINNING).unwrap_or(line));
+    }
+
     /// Bytes held at the moment.
     #[must_use]
     pub const fn buffered(&self) -> usize {
@@ -92,6 +111,9 @@ impl LineDecoder {
         let held = self.buffer.len() - self.start;
         // One byte more than the limit may still be the CR of a line that just fits.
         let overlong = !self.skipping && held > self.limit.saturating_add(1);
+        if overlong {
+            self.keep_beginning(self.start, self.buffer.len());
+        }
         if overlong || self.skipping || held == 0 {
             self.skipping |= overlong;
             clear(&mut self.buffer);

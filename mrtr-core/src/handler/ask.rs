@@ -61,8 +61,8 @@ impl From<AskError> for RpcError {
 /// The future of an answer. It was registered when it was made, not when it is first polled (A1): asks made
 /// side by side share a round. Dropping it withdraws the ask.
 ///
-/// In `select!` use `biased;`, and never select an ask against I/O or a timer: which of them wins would
-/// differ between two runs of the same path.
+/// To wait for the first of several, use [`race`](super::race) or a `select!` that is told `biased;`, and never race an ask
+/// against I/O or a timer: which of them wins would differ between two runs of the same path.
 #[must_use = "an ask that nobody awaits is withdrawn"]
 pub struct Ask<T> {
     pub(super) shared: Arc<Shared>,

@@ -245,6 +245,38 @@ impl Ctx {
         })
     }
 
+    /// One argument that may be missing: what a caller may give up front, and is asked for otherwise.
+    ///
+    /// ```
+    /// # use mrtr_core::{form::{Elicited, Form}, handler::{AskError, Ctx, RpcError, ToolResult}};
+    /// # #[derive(serde::Deserialize)] struct Named { name: String }
+    /// async fn greet(ctx: Ctx, form: Form) -> Result<ToolResult, RpcError> {
+    ///     let name = match ctx.optional_argument("name")? {
+    ///         Some(name) => name,
+    ///         None => match ctx.elicit("name", &form).optional().await {
+    ///             Ok(Elicited::Accept(Named { name })) => name,
+    ///             // A client that cannot be asked learns what to give instead.
+    ///             Err(AskError::Unavailable) => return Ok(ToolResult::error("Call again with `name`.")),
+    ///             _ => return Ok(ToolResult::text("Hello, whoever you are.")),
+    ///         },
+    ///     };
+    ///     Ok(ToolResult::text(format!("Hello, {name}.")))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `-32602` that names it, if it is there and does not fit. A null counts as missing.
+    pub fn optional_argument<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, RpcError> {
+        match self.arguments().get(name) {
+            Some(value) if !value.is_null() => self.argument(name).map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
+
     /// A part of the uri, if a resource template with that name in it matched.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<&str> {

@@ -24,6 +24,7 @@ use super::{
     shared::{Facts, Shared, Texts},
 };
 use crate::{
+    audit::Event,
     entropy::Entropy,
     journal::Journal,
     jsonrpc::{Json, RequestId},
@@ -31,7 +32,7 @@ use crate::{
     seal::ExchangeId,
     server::Server,
     tape::{
-        Drive, Fault, Finish, Outgoing, OutgoingAsk, Step, Tape, TapePolicy, TapeSetup,
+        Drive, Fault, Finish, Note, Outgoing, OutgoingAsk, Step, Tape, TapePolicy, TapeSetup,
         held::{Held, Unsayable},
     },
     time::Timestamp,
@@ -82,6 +83,8 @@ pub(crate) struct LiveRun {
     shared: Arc<Shared>,
     phase: Phase,
     wait: Wait,
+    /// When the tape wants to be asked again: it holds the call for an errand behind a url (A10).
+    step_at: Option<Timestamp>,
     rest: Duration,
     sayable: fn(&InputRequest<'_>) -> bool,
     deadline: Timestamp,
@@ -117,6 +120,7 @@ impl LiveRun {
         tape.capabilities = setup.capabilities;
         tape.limits = setup.limits;
         tape.policy = setup.policy;
+        tape.noting = setup.tickets.0.config().observer.is_some();
         let facts = Facts {
             method: setup.method,
             texts: Texts::new(setup.target, setup.arguments),
@@ -140,6 +144,7 @@ impl LiveRun {
             shared,
             phase: Phase::Handler(future),
             wait: Wait::Nothing,
+            step_at: None,
             rest: REST_FIRST,
             sayable: setup.sayable,
             deadline,
@@ -162,7 +167,8 @@ impl LiveRun {
         match (&self.phase, &self.wait) {
             (Phase::Handler(_), Wait::Asks(_)) => Some(self.deadline),
             (Phase::Handler(_), Wait::Rest(until)) => Some(*until),
-            (Phase::Handler(_) | Phase::Commit { .. } | Phase::Over, _) => None,
+            (Phase::Handler(_), Wait::Nothing) => self.step_at,
+            (Phase::Commit { .. } | Phase::Over, _) => None,
         }
     }
 
@@ -284,11 +290,13 @@ impl LiveRun {
     /// Ends a round: the answers are handed out together.
     fn release(&mut self, outcomes: Vec<(Arc<str>, Held)>) -> Poll<()> {
         let tickets = self.shared.lock().tape.release_held(outcomes);
+        self.tell_answers();
         self.shared.wake(&tickets);
         Poll::Ready(())
     }
 
     fn step(&mut self, now: Timestamp) -> Poll<()> {
+        self.step_at = None;
         loop {
             let step = self.shared.lock().tape.step(Drive::Runtime, now);
             match step {
@@ -297,7 +305,10 @@ impl LiveRun {
                     self.shared.wake(&tickets);
                     return Poll::Ready(());
                 }
-                Step::Wait(_) => return Poll::Pending,
+                Step::Wait(until) => {
+                    self.step_at = until;
+                    return Poll::Pending;
+                }
                 Step::Send(outgoing) => {
                     if let Some(polled) = self.send(outgoing, now) {
                         return polled;
@@ -342,6 +353,7 @@ impl LiveRun {
         } else {
             self.rest = REST_FIRST;
             self.wait = Wait::Asks(outgoing.asks.iter().map(|ask| (ask.key.clone(), None)).collect());
+            self.tell_asks(&outgoing);
             self.events.push_back(LiveEvent::Asks(outgoing.asks));
         }
         Some(Poll::Pending)
@@ -371,6 +383,29 @@ impl LiveRun {
             }
             Finish::Missing(data) => self.conclude(Err(missing(data))),
             Finish::Fault(fault) => self.fault(&fault),
+        }
+    }
+
+    fn server(&self) -> &Server {
+        &self.shared.facts.tickets.0
+    }
+
+    /// Tells the observer of a round that goes out.
+    fn tell_asks(&self, outgoing: &Outgoing) {
+        let exchange = self.shared.facts.exchange;
+        let round = self.shared.lock().tape.journal().rounds_sent();
+        let round = u32::try_from(round).unwrap_or(u32::MAX);
+        for ask in &outgoing.asks {
+            self.server().observe(&Event::Asked { exchange, round, key: &ask.key, kind: ask.request.kind() });
+        }
+    }
+
+    /// Tells the observer what has become of asks since it was told last. Foreign code: not under the lock.
+    fn tell_answers(&self) {
+        let exchange = self.shared.facts.exchange;
+        let notes = self.shared.lock().tape.take_notes();
+        for Note { round, key, kind, said } in notes {
+            self.server().observe(&Event::Answered { exchange, round, key: &key, kind, said });
         }
     }
 
@@ -404,6 +439,9 @@ impl LiveRun {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(phase)));
         self.wait = Wait::Nothing;
         self.shared.end();
+        self.tell_answers();
+        let error = outcome.as_ref().err().map(|error| error.code);
+        self.server().observe(&Event::Ended { exchange: self.shared.facts.exchange, error });
         self.events.push_back(LiveEvent::Finished(outcome));
     }
 }

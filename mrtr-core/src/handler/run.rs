@@ -12,7 +12,7 @@ use std::panic::catch_unwind;
 use super::{
     Ctx, HandlerFuture, Output, RpcError,
     commit::Commit,
-    shared::{Facts, Shared, Texts},
+    shared::{Elsewhere, Facts, Shared, Texts},
     single::Single,
 };
 use crate::{
@@ -90,6 +90,8 @@ pub struct Run<'a> {
     rehearsal: bool,
     /// The same for the ledger.
     single_at: Option<Timestamp>,
+    /// Why it broke off, if the handler or a bound is the reason.
+    fault: Option<Fault>,
 }
 
 /// What calls the handler.
@@ -134,7 +136,9 @@ impl<'a> Run<'a> {
         Self::with_parts(exchange, Vec::new(), handler)
     }
 
-    pub(super) fn with_parts<S: Open>(
+    /// An attempt of a handler that a [route](crate::catalog::Route) leads to, with the parts of the uri that it
+    /// found.
+    pub fn with_parts<S: Open>(
         exchange: Exchange<'a, S>,
         parts: Vec<(String, String)>,
         handler: impl FnOnce(Ctx) -> HandlerFuture + Send + 'a,
@@ -166,6 +170,7 @@ impl<'a> Run<'a> {
             wake_at: None,
             rehearsal: false,
             single_at: None,
+            fault: None,
         };
         match to_claim {
             None => run.start(handler),
@@ -199,6 +204,13 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn exchange(&self) -> crate::seal::ExchangeId {
         self.shared.facts.exchange
+    }
+
+    /// Why the attempt broke off, if the handler or a bound is the reason: for a log of one's own. The peer is told
+    /// less (see [`Fault::error`]).
+    #[must_use]
+    pub const fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
     }
 
     pub(super) const fn shared(&self) -> &Arc<Shared> {
@@ -293,11 +305,16 @@ impl<'a> Run<'a> {
                             budget -= 1;
                             if budget == 0 {
                                 if drive == Drive::Alone {
-                                    self.fault(&Fault::Spinning);
+                                    self.fail(Fault::Spinning);
                                 } else {
                                     cx.waker().wake_by_ref();
                                     return Poll::Pending;
                                 }
+                            }
+                        }
+                        Ok(Poll::Pending) if self.shared.lock().elsewhere == Elsewhere::Running => {
+                            if self.shared.waits() {
+                                return Poll::Pending;
                             }
                         }
                         Ok(Poll::Pending) => {
@@ -314,12 +331,12 @@ impl<'a> Run<'a> {
                         Ok(Poll::Ready(Err(error))) => self.conclude(Reply::Fail(error)),
                         Ok(Poll::Ready(Ok(()))) => self.next_commit(),
                         Ok(Poll::Pending) if drive == Drive::Alone && !self.shared.flag.take() => {
-                            self.fault(&Fault::Stalled)
+                            self.fail(Fault::Stalled)
                         }
                         Ok(Poll::Pending) if drive == Drive::Alone => {
                             budget -= 1;
                             if budget == 0 {
-                                self.fault(&Fault::Spinning);
+                                self.fail(Fault::Spinning);
                             }
                         }
                         Ok(Poll::Pending) if self.shared.waits() => return Poll::Pending,
@@ -343,6 +360,7 @@ impl<'a> Run<'a> {
             match step {
                 Step::Released(tickets) if tickets.is_empty() => {}
                 Step::Released(tickets) => {
+                    self.shared.lock().set_running();
                     self.shared.wake(&tickets);
                     return Poll::Ready(());
                 }
@@ -359,7 +377,7 @@ impl<'a> Run<'a> {
                     return Poll::Ready(());
                 }
                 Step::Fault(fault) => {
-                    self.fault(&fault);
+                    self.fail(fault);
                     return Poll::Ready(());
                 }
             }
@@ -393,7 +411,7 @@ impl<'a> Run<'a> {
             },
             Finish::Send(outgoing) => self.conclude(Reply::Send(outgoing)),
             Finish::Missing(data) => self.conclude(Reply::Missing(data)),
-            Finish::Fault(fault) => self.fault(&fault),
+            Finish::Fault(fault) => self.fail(fault),
         }
     }
 
@@ -408,9 +426,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn fault(&mut self, fault: &Fault) {
+    fn fail(&mut self, fault: Fault) {
         crate::trace::warn!(exchange = %self.exchange(), target = self.shared.facts.texts.target(), fault = %fault, "an attempt failed");
         self.conclude(Reply::Break(fault.error()));
+        self.fault = Some(fault);
     }
 
     /// A panic's message may hold anything: it goes nowhere (the panic hook has had it).
@@ -441,7 +460,7 @@ impl<'a> Run<'a> {
         let (notes, divergences) = (inner.tape.take_notes(), inner.tape.divergences().to_vec());
         drop(inner);
         // Foreign code: not under the lock.
-        exchange.observe_run(&notes, &divergences);
+        exchange.observe_run(notes, divergences);
         Some(match reply {
             Reply::Send(outgoing) => match exchange.suspend(&outgoing, now, out) {
                 Ok(exchange) => Outcome::InputRequired(exchange),

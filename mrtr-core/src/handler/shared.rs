@@ -68,6 +68,8 @@ pub(super) struct Inner {
     wakers: Vec<(Ticket, Waker)>,
     /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
     pub(super) waiting: bool,
+    /// Whether the handler's code runs somewhere that this run does not poll.
+    pub(super) elsewhere: Elsewhere,
     /// Notifications that wait to be sent, one message each.
     pub(super) outbox: VecDeque<Vec<u8>>,
     /// The last progress sent: it only rises.
@@ -75,6 +77,17 @@ pub(super) struct Inner {
     pub(super) commits: VecDeque<Commit>,
     /// Something was left for the commit.
     pub(super) committed: bool,
+}
+
+/// Where a handler's code runs; see [`Ctx::runs_elsewhere`](super::Ctx::runs_elsewhere).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// In its future: pending means that it can get no further.
+    No,
+    /// In another engine, which has not said that it can get no further.
+    Running,
+    /// In another engine, which has.
+    AtRest,
 }
 
 impl Shared {
@@ -86,6 +99,7 @@ impl Shared {
                 tape,
                 wakers: Vec::new(),
                 waiting: false,
+                elsewhere: Elsewhere::No,
                 outbox: VecDeque::new(),
                 progress: None,
                 commits: VecDeque::new(),
@@ -208,6 +222,13 @@ impl Shared {
 }
 
 impl Inner {
+    /// A handler elsewhere has something to go on with.
+    pub(super) fn set_running(&mut self) {
+        if self.elsewhere == Elsewhere::AtRest {
+            self.elsewhere = Elsewhere::Running;
+        }
+    }
+
     fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
         let place = self.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
         Some(self.wakers.remove(place).1)

@@ -63,7 +63,7 @@ impl<H: Headers + ?Sized> Headers for &H {
 
 /// A header that may be sent once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Single<'h> {
+pub(crate) enum Single<'h> {
     Absent,
     /// Sent once, or several times with one value; white space around it removed.
     One(&'h [u8]),
@@ -72,7 +72,7 @@ pub(super) enum Single<'h> {
 }
 
 /// Looks up a header that may be sent once.
-pub(super) fn single<'h, H: Headers + ?Sized>(headers: &'h H, name: &str) -> Single<'h> {
+pub(crate) fn single<'h, H: Headers + ?Sized>(headers: &'h H, name: &str) -> Single<'h> {
     let mut found = Single::Absent;
     headers.get_all(name, &mut |value| {
         let value = trim(value);

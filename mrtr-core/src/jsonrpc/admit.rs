@@ -70,6 +70,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    /// A response that was refused elsewhere.
+    pub(crate) const fn of_response(reason: Refusal) -> Self {
+        Self { reason, id: None, response_to: None, wants_answer: false }
+    }
+
     /// What to tell the peer: `-32700` for what is no JSON, `-32600` for everything else (R-019).
     #[must_use]
     pub fn error(&self) -> RpcError {
@@ -107,14 +112,29 @@ impl Refused {
 /// [`Refused`] with the reason and, where it could be read, the id. An id is read even when another part of
 /// the message is refused, except when the bytes are too many, not UTF-8 or not JSON.
 pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refused> {
+    check_size(input, limits)?;
+    let text = core::str::from_utf8(input).map_err(|_| not_utf8())?;
+    let (value, outline) = outline(text, limits)?;
+    sort(value, &outline)
+}
+
+pub(super) fn check_size(input: &[u8], limits: &Limits) -> Result<(), Refused> {
     if input.len() > limits.message_bytes {
         let reason = Refusal::TooLarge { bytes: input.len(), limit: limits.message_bytes };
         return Err(Outline::default().refuse(reason));
     }
-    let text = core::str::from_utf8(input).map_err(|_| Outline::default().refuse(Refusal::NotUtf8))?;
+    Ok(())
+}
+
+pub(super) fn not_utf8() -> Refused {
+    Outline::default().refuse(Refusal::NotUtf8)
+}
+
+/// Checks the text, and finds the members that JSON-RPC knows.
+pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, Outline<'a>), Refused> {
     let mut outline = Outline::default();
     match check::check_members(text, limits, |name, member| outline.add(name, member)) {
-        Ok(value) => sort(value, &outline),
+        Ok(value) => Ok((value, outline)),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
         ) => {
@@ -125,8 +145,38 @@ pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refuse
     }
 }
 
+/// What the beginning of a message says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It is a response to this request.
+    Reply(RequestId),
+    /// It is no response: a request, a notification, or no message at all.
+    NoReply,
+    /// It may be a response to anything: its id does not stand before what it brings.
+    Unclear,
+}
+
+/// Looks at messages that are too long to be held: they are cut off anywhere.
+pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
+    let valid = match core::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(cut) => {
+            let valid = beginning.get(..cut.valid_up_to()).unwrap_or_default();
+            core::str::from_utf8(valid).unwrap_or_default()
+        }
+    };
+    let outline = Outline::read(valid);
+    if outline.method.is_some() || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
+        return Begun::NoReply;
+    }
+    // The id is whole only if something follows it.
+    let replies = outline.result.is_some() || outline.error.is_some();
+    let id = outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json);
+    id.map_or(Begun::Unclear, Begun::Reply)
+}
+
 /// Sorts a checked value into its kind of message.
-fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
+pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));
     match value.kind() {
         JsonKind::Object => {}
@@ -178,15 +228,15 @@ fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refus
 
 /// The members at the top of a message that JSON-RPC knows.
 #[derive(Clone, Copy, Default)]
-struct Outline<'a> {
-    version: Option<Json<'a>>,
-    id: Option<Json<'a>>,
+pub(super) struct Outline<'a> {
+    pub(super) version: Option<Json<'a>>,
+    pub(super) id: Option<Json<'a>>,
     /// It stood twice: then neither is the message's.
-    two_ids: bool,
-    method: Option<Json<'a>>,
-    params: Option<Json<'a>>,
-    result: Option<Json<'a>>,
-    error: Option<Json<'a>>,
+    pub(super) two_ids: bool,
+    pub(super) method: Option<Json<'a>>,
+    pub(super) params: Option<Json<'a>>,
+    pub(super) result: Option<Json<'a>>,
+    pub(super) error: Option<Json<'a>>,
 }
 
 impl<'a> Outline<'a> {
@@ -220,17 +270,18 @@ impl<'a> Outline<'a> {
         if name.len() > 2 + 6 * "jsonrpc".len() {
             return;
         }
-        let place = match text::decode(name).as_deref() {
-            Ok("jsonrpc") => &mut self.version,
-            Ok("id") => {
+        let Ok(name) = text::decode(name) else { return };
+        let place = match &*name {
+            "jsonrpc" => &mut self.version,
+            "id" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            Ok("method") => &mut self.method,
-            Ok("params") => &mut self.params,
-            Ok("result") => &mut self.result,
-            Ok("error") => &mut self.error,
-            Ok(_) | Err(text::LoneSurrogate) => return,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return,
         };
         *place = Some(member);
     }
@@ -250,6 +301,25 @@ impl<'a> Outline<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_message_is_that_is_cut_off() {
+        let reply = |id: i64| Begun::Reply(id.into());
+        for (beginning, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"x"#, reply(7)),
+            (r#" { "id" : 7 , "error":"#, reply(7)),
+            (r#"{"jsonrpc":"2.0","method":"notifications/message","params":"#, Begun::NoReply),
+            (r#"{"id":7,"method":"ping","params"#, Begun::NoReply),
+            ("xxxxxx", Begun::NoReply),
+            (r#"["#, Begun::NoReply),
+            (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),
+            (r#"{"id":12"#, Begun::Unclear),
+            (r#"{"id":1.5,"result":"#, Begun::Unclear),
+            ("", Begun::Unclear),
+        ] {
+            assert_eq!(reply_begun(beginning.as_bytes()), expected, "{beginning}");
+        }
+    }
 
     fn kind(text: &str) -> Result<&'static str, Refusal> {
         match admit(text.as_bytes(), &Limits::default()) {

@@ -93,6 +93,19 @@ pub(crate) fn notification(out: &mut Vec<u8>, method: &str, params: &str) {
     out.push(b'}');
 }
 
+/// Appends `notifications/cancelled`.
+pub(crate) fn cancelled(out: &mut Vec<u8>, id: &RequestId, reason: &str) {
+    out.extend_from_slice(
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":",
+    );
+    id.write(out);
+    if !reason.is_empty() {
+        out.extend_from_slice(b",\"reason\":");
+        string(out, reason);
+    }
+    out.extend_from_slice(b"}}");
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::String;

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::messages;
 use crate::{
     form::downgrade,
     jsonrpc::{Json, write},
@@ -11,30 +12,6 @@ use crate::{
 
 /// What the modern era calls the reason why the last answer did not fit; here it stands in the request's `_meta`.
 const INVALID: &str = "dev.mrtr/invalid";
-
-/// What of the declared capabilities means anything in a revision: whatever a client of 2025-06-18 says of
-/// urls or of tools in sampling, it knows neither.
-pub(crate) fn effective(declared: ClientCapabilities, version: Version) -> ClientCapabilities {
-    let mut effective = declared;
-    match version {
-        Version::V2026_07_28 | Version::V2025_11_25 => {}
-        Version::V2025_06_18 => {
-            effective.form = declared.elicitation;
-            effective.url = false;
-            effective.sampling_tools = false;
-        }
-        Version::V2025_03_26 => {
-            effective = ClientCapabilities {
-                elicitation: false,
-                form: false,
-                url: false,
-                sampling_tools: false,
-                ..declared
-            };
-        }
-    }
-    effective
-}
 
 /// Whether a revision has words for an ask whose kind was declared.
 pub(crate) fn sayable(version: Version) -> fn(&InputRequest<'_>) -> bool {
@@ -49,11 +26,19 @@ fn narrowly_sayable(ask: &InputRequest<'_>) -> bool {
         (AskKind::Form, Some(params)) => downgrade(params).is_ok(),
         (AskKind::Sampling, Some(params)) => {
             let mut messages = params.get("messages").and_then(Json::items).into_iter().flatten();
-            messages.all(|message| message.get("content").is_none_or(Json::is_object))
+            messages.all(|message| {
+                message.get("content").is_none_or(|content| content.is_object() && !is_of_tools(content))
+            })
         }
         (AskKind::Url, _) | (AskKind::Form | AskKind::Sampling, None) => false,
         (AskKind::Roots, _) => true,
     }
+}
+
+/// Whether a block of content speaks of tools, which revisions before 2025-11-25 do not know in sampling.
+fn is_of_tools(block: Json<'_>) -> bool {
+    let kind = block.get("type").and_then(Json::as_string);
+    matches!(kind.as_deref(), Some("tool_use" | "tool_result"))
 }
 
 /// How an ask is put.
@@ -96,6 +81,10 @@ fn write_params(out: &mut Vec<u8>, params: Json<'_>, ask: &OutgoingAsk, wording:
         match (ask.request.kind(), &*name) {
             (AskKind::Sampling, "includeContext") if !context => {}
             (AskKind::Url, "elicitationId") => {}
+            (AskKind::Sampling, "messages") => {
+                member(out, &name);
+                messages::write(out, value);
+            }
             (_, "_meta") if ask.invalid.is_some() => meta = Some(value),
             (AskKind::Form | AskKind::Url | AskKind::Sampling | AskKind::Roots, _) => {
                 member(out, &name);

@@ -1,4 +1,5 @@
-//! Sessions of 2025-11-25, 2025-06-18 and 2025-03-26: the server's side (feature `std`).
+//! Sessions of 2025-11-25, 2025-06-18 and 2025-03-26: the server's side (feature `std`), and the client's
+//! ([`client`]).
 //!
 //! The same [`Service`](crate::handler::Service) and the same handlers serve both eras (design decision 10). A
 //! modern client gets its questions as a result and comes again; a legacy client is asked over the connection that
@@ -64,26 +65,47 @@
 //! Not here: legacy tasks (not declared, so a `task` parameter is ignored), batches of 2025-03-26 (refused),
 //! `notifications/elicitation/complete` and `-32042` (both optional, R-234, R-235).
 
+#[cfg(feature = "std")]
 mod asks;
+#[cfg(feature = "std")]
 mod body;
+pub mod client;
+#[cfg(feature = "std")]
 mod config;
+#[cfg(feature = "std")]
 mod drive;
+#[cfg(feature = "std")]
+mod messages;
+#[cfg(feature = "std")]
 mod narrow;
+#[cfg(feature = "std")]
 mod outlet;
+#[cfg(feature = "std")]
 mod pipe;
+#[cfg(feature = "std")]
 mod receive;
+mod revision;
+#[cfg(feature = "std")]
 mod session;
+#[cfg(feature = "std")]
 mod sessions;
 
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 
+#[cfg(feature = "std")]
 pub use body::StreamBody;
+#[cfg(feature = "std")]
 pub use config::Config;
+#[cfg(feature = "std")]
 pub use pipe::{Pipe, Piped};
+#[cfg(feature = "std")]
 pub use session::{Handled, Session, Stream};
+#[cfg(feature = "std")]
 pub use sessions::{Delivery, Got, Posted, Reply, SessionHandle, SessionId, Sessions};
 
 /// A message to be sent.
+#[cfg(feature = "std")]
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transmit {
@@ -98,6 +120,7 @@ pub struct Transmit {
     event: Option<(u64, u64)>,
 }
 
+#[cfg(feature = "std")]
 impl Transmit {
     /// Appends the `id` line of the event that carries this message; put it before the event's other lines.
     pub fn write_event_id(&self, out: &mut Vec<u8>) {
@@ -107,6 +130,7 @@ impl Transmit {
     }
 }
 
+#[cfg(feature = "std")]
 impl core::fmt::Debug for Transmit {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Transmit")

@@ -4,9 +4,10 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use super::{
     Handled, Session,
-    asks::{effective, sayable},
+    asks::sayable,
     narrow,
     outlet::Outlet,
+    revision::effective,
     session::{Call, Peer},
 };
 use crate::{

@@ -22,6 +22,8 @@ pub enum BlobKind {
     Ledger,
     /// A handle to something that a replica holds, and what is handed to that replica.
     Handle,
+    /// A client's exchange that waits for answers ([`Exchange::save_sealed`](crate::client::Exchange::save_sealed)).
+    Saved,
 }
 
 impl BlobKind {
@@ -29,6 +31,7 @@ impl BlobKind {
         match self {
             Self::Ledger => Purpose::Ledger,
             Self::Handle => Purpose::Handle,
+            Self::Saved => Purpose::Saved,
         }
     }
 }

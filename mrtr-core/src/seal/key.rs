@@ -102,6 +102,7 @@ pub(super) enum Purpose {
     Ticket,
     Ledger,
     Handle,
+    Saved,
 }
 
 impl Purpose {
@@ -111,6 +112,7 @@ impl Purpose {
             Self::Ticket => "ticket",
             Self::Ledger => "ledger",
             Self::Handle => "handle",
+            Self::Saved => "saved",
         }
     }
 }
@@ -123,6 +125,7 @@ pub(super) struct Keys {
     ticket: Box<dyn Cipher>,
     ledger: Box<dyn Cipher>,
     handle: Box<dyn Cipher>,
+    saved: Box<dyn Cipher>,
     pub(super) counts: Arc<Counts>,
 }
 
@@ -139,6 +142,7 @@ impl Keys {
             ticket: cipher(Purpose::Ticket),
             ledger: cipher(Purpose::Ledger),
             handle: cipher(Purpose::Handle),
+            saved: cipher(Purpose::Saved),
             counts: Arc::default(),
         }
     }
@@ -149,6 +153,7 @@ impl Keys {
             Purpose::Ticket => &*self.ticket,
             Purpose::Ledger => &*self.ledger,
             Purpose::Handle => &*self.handle,
+            Purpose::Saved => &*self.saved,
         }
     }
 }

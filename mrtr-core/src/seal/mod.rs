@@ -252,6 +252,11 @@ impl Sealer {
         &self.audience
     }
 
+    /// Whether whoever holds what it seals can read it.
+    pub(crate) const fn is_readable(&self) -> bool {
+        self.suite.readable
+    }
+
     /// The key that mints.
     #[must_use]
     pub fn minting(&self) -> KeyId {

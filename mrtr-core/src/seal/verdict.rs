@@ -146,6 +146,9 @@ pub enum SealError {
         /// Its cap.
         limit: u32,
     },
+    /// The suite only signs, and what was to be sealed must not be readable.
+    #[error("the sealer only signs: what it seals can be read")]
+    Readable,
     /// The key of a ticket's ask is empty or too long.
     #[error("the key of a ticket's ask has {size} bytes, not 1 to {limit}")]
     TicketKey {

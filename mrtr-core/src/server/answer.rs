@@ -41,7 +41,9 @@ pub(super) fn recorded_text(answer: &Answer<'_>) -> Arc<str> {
 
 impl<S: Open> Exchange<'_, S> {
     /// The answer to `ask` under `key`, from this request or an earlier round, if it answers this very
-    /// question: kind and fingerprint are compared with what was sealed, content with the form as it is now.
+    /// question: kind and fingerprint are compared with what was sealed, content with the form as it is now. Once
+    /// another question was asked under the key, what was answered before it no longer counts, even if the question
+    /// becomes again what it was.
     ///
     /// An answer that came without a state is taken for forms, sampling and roots only (A7).
     ///
@@ -71,13 +73,14 @@ impl<S: Open> Exchange<'_, S> {
             let (_, text) = list.iter().find(|(found, _)| &**found == key)?;
             read_answer(ask.kind(), Json::trusted(text)).ok().map(|answer| recorded_text(&answer))
         };
-        let mut known = false;
+        let mut asked_so = false;
         for (index, round) in self.inner.journal.rounds.iter().enumerate().rev() {
             let Some(asked) = round.asks.iter().find(|asked| &*asked.key == key) else { continue };
-            known = true;
             if !same(&asked) {
-                continue;
+                // What was said before this other question was asked is not what the person says now.
+                return if asked_so { Given::Missing } else { Given::Changed };
             }
+            asked_so = true;
             let last = index + 1 == self.inner.journal.rounds.len();
             let fresh = match &self.inner.answers {
                 Answers::LastRound(list) if last => find(list),
@@ -90,10 +93,8 @@ impl<S: Open> Exchange<'_, S> {
                 return given(ask, text);
             }
         }
-        if known {
-            let open = self.inner.journal.rounds.iter().flat_map(|round| &round.asks);
-            let mut open = open.filter(|asked| &*asked.key == key);
-            return if open.any(|asked| same(&asked)) { Given::Missing } else { Given::Changed };
+        if asked_so {
+            return Given::Missing;
         }
         match &self.inner.answers {
             Answers::Early(list) if !solicited => find(list).map_or(Given::Missing, |text| given(ask, &text)),

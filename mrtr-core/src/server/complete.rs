@@ -35,8 +35,17 @@ impl<'a, S: Open> Exchange<'a, S> {
         }
     }
 
+    /// [`complete`](Self::complete) with what a handler would return.
+    pub fn complete_output(
+        self,
+        output: &crate::catalog::Output,
+        out: &mut Vec<u8>,
+    ) -> Exchange<'a, Complete> {
+        self.complete_json(&output.json, out)
+    }
+
     /// [`complete`](Self::complete) with JSON text that serde wrote.
-    pub(crate) fn complete_json(self, text: &str, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+    pub(crate) fn complete_json(mut self, text: &str, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
         let result = Json::trusted(text);
         if !result.is_object() {
             crate::trace::warn!(exchange = %self.inner.exchange, "a result is not a JSON object");
@@ -59,7 +68,7 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     pub(crate) fn fail_as(
-        self,
+        mut self,
         error: &RpcError,
         class: ReplyClass,
         out: &mut Vec<u8>,

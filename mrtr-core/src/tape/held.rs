@@ -4,12 +4,8 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use super::{Answers, Fault, Resolution, Tape, Ticket, slot::Slot};
-use crate::{
-    error::ErrorCode,
-    journal::{SILENT_ROUNDS, Verdict},
-    wire::Requirement,
-};
+use super::{Answers, Fault, Resolution, Tape, Ticket, notes, slot::Slot};
+use crate::{audit::Said, error::ErrorCode, journal::Verdict, wire::Requirement};
 
 /// What became of one ask of a held round.
 pub(crate) enum Held {
@@ -59,10 +55,21 @@ impl Tape {
         self.answers = Answers::LastRound(answers);
         let mut released = self.release();
         for (key, resolution) in others {
-            if let Some((ticket, slot)) = self.slots.iter_mut().find(|(_, slot)| is_open_as(slot, &key)) {
+            if let Some((ticket, slot)) = self.slots.open_mut().find(|(_, slot)| is_open_as(slot, &key)) {
+                let said = match &resolution {
+                    Resolution::Refused { .. } => Some(Said::Refused),
+                    Resolution::Invalid(_) => Some(Said::Invalid),
+                    Resolution::Answer(_)
+                    | Resolution::Passed
+                    | Resolution::Unavailable
+                    | Resolution::Ended => None,
+                };
+                if let (Some(notes), Some(said), Some(asked)) = (&mut self.notes, said, &slot.asked) {
+                    notes::note_as(notes, &self.journal, asked, said);
+                }
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
-                released.push(Ticket(*ticket));
+                released.push(ticket);
             }
         }
         released.sort_unstable();
@@ -71,7 +78,7 @@ impl Tape {
 
     /// Whether the handler still wants the answer to the ask of this key.
     pub(crate) fn wants(&self, key: &str) -> bool {
-        self.slots.values().any(|slot| is_open_as(slot, key))
+        self.slots.open().any(|slot| is_open_as(slot, key))
     }
 
     /// Takes back the round that was just made, before it is held, because these asks of it cannot be said in the
@@ -89,14 +96,18 @@ impl Tape {
         if !required.is_empty() {
             return Unsayable::Required(required);
         }
-        if let Some(round) = self.journal.rounds.last_mut() {
+        if let Some(mut round) = self.journal.rounds.pop() {
             round.silent = true;
             round.checkpoint = false;
             for asked in round.asks.iter_mut().filter(|asked| is_one(&asked.key)) {
                 asked.verdict = Verdict::Unavailable;
+                if let Some(notes) = &mut self.notes {
+                    notes::note(notes, &self.journal, asked);
+                }
             }
+            self.journal.rounds.push(round);
         }
-        if self.journal.rounds.iter().filter(|round| round.silent).count() > SILENT_ROUNDS {
+        if self.is_endless() {
             return Unsayable::Fault(Fault::Endless);
         }
         Unsayable::Settled(self.release())

@@ -69,7 +69,7 @@ impl Tape {
         if asked.kind != AskKind::Url || &**said != "a" {
             return false;
         }
-        let mut slots = self.slots.values_mut().filter(|slot| slot.waits && slot.is_open());
+        let mut slots = self.slots.open_mut().map(|(_, slot)| slot).filter(|slot| slot.waits);
         let slot = slots.find(|slot| slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
         slot.map(|slot| slot.errand = Errand::Due).is_some()
     }
@@ -82,7 +82,7 @@ impl Tape {
             return Some(self.errands_done());
         }
         let (mut waits, mut bare) = (false, true);
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             waits |= slot.errand != Errand::Idle;
             bare &= slot.asked.is_none();
         }
@@ -97,7 +97,7 @@ impl Tape {
             since.saturating_add(span).min(self.deadline)
         });
         let Some(until) = until.filter(|until| now < *until) else {
-            self.slots.values_mut().for_each(|slot| slot.errand = Errand::Idle);
+            self.slots.open_mut().for_each(|(_, slot)| slot.errand = Errand::Idle);
             return None;
         };
         if !self.any_errand(Errand::NotDone) {
@@ -109,20 +109,20 @@ impl Tape {
         }
         self.look_at = None;
         let mut due = Vec::new();
-        for (&ticket, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.errand == Errand::NotDone) {
+        for (ticket, slot) in self.slots.open_mut().filter(|(_, slot)| slot.errand == Errand::NotDone) {
             slot.errand = Errand::Due;
-            due.push(Ticket(ticket));
+            due.push(ticket);
         }
         Some(Step::Released(due))
     }
 
     fn any_errand(&self, errand: Errand) -> bool {
-        self.slots.values().any(|slot| slot.is_open() && slot.errand == errand)
+        self.slots.open().any(|slot| slot.errand == errand)
     }
 
     /// Ends a silent round in which what was done is answered.
     fn errands_done(&mut self) -> Step {
-        let asks = self.slots.values_mut().filter(|slot| slot.is_open()).filter_map(|slot| {
+        let asks = self.slots.open_mut().filter_map(|(_, slot)| {
             let mut asked = slot.asked.clone()?;
             if slot.errand == Errand::Done {
                 slot.errand = Errand::Idle;

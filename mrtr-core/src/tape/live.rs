@@ -57,8 +57,12 @@ impl Tape {
 
     /// Releases the silent round that was just recorded.
     fn silent(&mut self) -> Step {
-        let silent = self.journal.rounds.iter().filter(|round| round.silent).count();
-        if silent > SILENT_ROUNDS { Step::Fault(Fault::Endless) } else { Step::Released(self.release()) }
+        if self.is_endless() { Step::Fault(Fault::Endless) } else { Step::Released(self.release()) }
+    }
+
+    /// Whether more rounds were settled without a person than a state may hold.
+    pub(super) fn is_endless(&self) -> bool {
+        self.journal.rounds.iter().filter(|round| round.silent).count() > SILENT_ROUNDS
     }
 
     /// Checks every open ask against what the request in hand declared. Records a silent round if optional
@@ -66,7 +70,7 @@ impl Tape {
     fn gate(&mut self) -> Gate {
         let capabilities = self.capabilities;
         let refused = |need: Option<Requirement>| need.is_some_and(|need| !capabilities.allow(need));
-        let open = || self.slots.values().filter(|slot| slot.is_open());
+        let open = || self.slots.open();
         let required = || open().filter(|slot| !slot.optional).filter_map(super::slot::Slot::requirement);
         if required().any(|need| !capabilities.allow(need)) {
             return Gate::Missing(capabilities.missing(required()));
@@ -92,7 +96,7 @@ impl Tape {
         let Answers::Early(answers) = &self.answers else { return Ok(false) };
         let mut asks = Vec::new();
         let mut used = false;
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let Some(mut asked) = slot.asked.clone() else { continue };
             let answer = answers.iter().find(|(key, _)| **key == *asked.key).filter(|_| !slot.solicited);
             if let Some((_, text)) = answer {
@@ -139,7 +143,7 @@ impl Tape {
             return Err(Fault::Limit { what, field, limit });
         }
         let mut outgoing = Vec::with_capacity(asks.len());
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
             let (key, request, invalid) = (asked.key.clone(), request.clone(), self.last_reason(asked));
             outgoing.push(OutgoingAsk { key, request, invalid });
@@ -150,12 +154,17 @@ impl Tape {
         Ok(outgoing)
     }
 
-    /// A form outside the language of forms could only be refused by the client (R-123, G-16). One that was built
-    /// here never is.
+    /// A form outside the language of forms could only be refused by the client (R-123, G-16), and one that says more
+    /// than that language has words for would not be judged by all it says. One that was built here never is.
     fn check_forms(&self) -> Result<(), Fault> {
-        for slot in self.slots.values().filter(|slot| slot.is_open()) {
+        for slot in self.slots.open() {
             let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
             check_form(&asked.key, request)?;
+            if request.built().is_none()
+                && let Some(fault) = request.requested_schema().and_then(crate::form::stray)
+            {
+                return Err(bad_form(&asked.key, &fault));
+            }
         }
         Ok(())
     }
@@ -177,11 +186,12 @@ impl Tape {
         // What an earlier segment left open is withdrawn by finishing (A9 c).
         self.slots.retain(|slot| !slot.is_open() || (slot.segment == segment && slot.polled));
         loop {
-            if !self.slots.values().any(super::slot::Slot::blocks) {
+            if !self.slots.open().any(super::slot::Slot::blocks) {
                 return Finish::Return;
             }
             match self.gate() {
                 Gate::Missing(data) => return Finish::Missing(data),
+                Gate::Settled if self.is_endless() => return Finish::Fault(Fault::Endless),
                 Gate::Settled => {
                     self.release();
                 }
@@ -220,9 +230,11 @@ pub(crate) fn check_form(key: &str, request: &InputRequest<'_>) -> Result<(), Fa
         return Ok(());
     }
     match request.requested_schema().map(crate::form::Schema::read) {
-        Some(Err(fault)) => {
-            Err(Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") })
-        }
+        Some(Err(fault)) => Err(bad_form(key, &fault)),
         Some(Ok(_)) | None => Ok(()),
     }
+}
+
+fn bad_form(key: &str, fault: &crate::form::SchemaFault) -> Fault {
+    Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") }
 }

@@ -340,7 +340,7 @@ impl Tape {
     /// [`Resolution::Ended`], and so will those that are still to come. Gives their tickets, to be woken.
     pub fn end(&mut self) -> Vec<Ticket> {
         self.ended = true;
-        self.slots.iter_mut().filter_map(|(&ticket, slot)| slot.end().then_some(Ticket(ticket))).collect()
+        self.slots.open_mut().filter_map(|(ticket, slot)| slot.end().then_some(ticket)).collect()
     }
 
     /// Whether the attempt is over: nothing may be sent for it any more.
@@ -354,7 +354,7 @@ impl Tape {
         if let Some(fault) = self.misuse.take() {
             return Step::Fault(fault);
         }
-        if !self.slots.values().any(Slot::blocks) {
+        if !self.slots.open().any(Slot::blocks) {
             return match drive {
                 Drive::Alone => Step::Fault(Fault::Stalled),
                 Drive::Runtime => Step::Wait(None),

@@ -32,7 +32,13 @@ impl Tape {
 
 /// Notes what became of an ask.
 pub(super) fn note(notes: &mut Vec<Note>, journal: &Journal, asked: &Asked) {
-    let Some(said) = said(asked) else { return };
+    if let Some(said) = said(asked) {
+        note_as(notes, journal, asked, said);
+    }
+}
+
+/// Notes what was said to an ask in a way that no verdict has.
+pub(super) fn note_as(notes: &mut Vec<Note>, journal: &Journal, asked: &Asked, said: Said) {
     let round = u32::try_from(journal.rounds_sent()).unwrap_or(u32::MAX);
     notes.push(Note { round, key: asked.key.clone(), kind: asked.kind, said });
 }

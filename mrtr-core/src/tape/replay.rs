@@ -48,7 +48,7 @@ impl Tape {
 
     /// The asks that are open now, in the order of registration.
     fn open(&self) -> impl Iterator<Item = &Asked> {
-        self.slots.values().filter(|slot| slot.is_open()).filter_map(|slot| slot.asked.as_ref())
+        self.slots.open().filter_map(|slot| slot.asked.as_ref())
     }
 
     /// The same as a journal records them.
@@ -59,7 +59,7 @@ impl Tape {
     }
 
     pub(super) fn checkpoint_open(&self) -> bool {
-        self.slots.values().any(|slot| slot.is_open() && slot.asked.is_none())
+        self.slots.open().any(|slot| slot.asked.is_none())
     }
 
     /// Ends the round at hand: its last answers get their verdicts, every ask of it gets what was decided,
@@ -75,12 +75,15 @@ impl Tape {
         self.segment += 1;
         let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };
         let mut released = Vec::new();
-        for (&ticket, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.is_open()) {
+        for (ticket, slot) in self.slots.open_mut() {
+            let mut looks = slot.errand == Errand::Due;
             let resolution = match &slot.asked {
                 // A round that was never sent passes no checkpoint (A10).
                 None => (round.checkpoint && !round.silent).then_some(Resolution::Passed),
                 Some(asked) => {
                     let recorded = round.asks.iter().find(|found| found.same_question(asked));
+                    // Whoever looked then was woken then: what is polled first must not depend on whether it is replayed.
+                    looks |= recorded.is_some_and(|recorded| recorded.verdict == Verdict::NotYet);
                     recorded.and_then(|recorded| match &recorded.verdict {
                         verdict if verdict.stays_open() => None,
                         Verdict::Answer(text) => Some(Resolution::Answer(text.clone())),
@@ -93,9 +96,9 @@ impl Tape {
             if let Some(resolution) = resolution {
                 slot.resolution = Some(resolution);
                 slot.resolved_by = Some(index);
-                released.push(Ticket(ticket));
-            } else if slot.errand == Errand::Due {
-                released.push(Ticket(ticket));
+                released.push(ticket);
+            } else if looks {
+                released.push(ticket);
             }
         }
         released
@@ -134,9 +137,8 @@ impl Tape {
     }
 
     fn request_of(&self, asked: &Asked) -> Option<&InputRequest<'static>> {
-        let mut slots = self.slots.values();
-        let slot = slots
-            .find(|slot| slot.is_open() && slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
+        let mut slots = self.slots.open();
+        let slot = slots.find(|slot| slot.asked.as_ref().is_some_and(|own| own.same_question(asked)));
         slot.and_then(|slot| slot.request.as_ref())
     }
 
@@ -221,9 +223,10 @@ impl Tape {
         );
         crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
         let outcome = if self.policy.divergence == OnDivergence::Fail {
-            let open = self.slots.values().filter(|slot| slot.is_open());
-            let left =
-                open.filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
+            let left = self
+                .slots
+                .open()
+                .filter_map(|slot| Some((slot.asked.as_ref()?.key.clone(), slot.request.clone()?)));
             self.left_with = left.collect();
             Err(Fault::Diverged(alloc::format!("{report}")))
         } else if self.journal.divergences >= DIVERGENCES {

@@ -160,50 +160,67 @@ impl Slot {
 
 /// The asks of a run by ticket, in the order of registration. Tickets only rise, so a list is a map.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Vec<(u32, Slot)>);
+pub(super) struct Slots {
+    all: Vec<(u32, Slot)>,
+    /// How many at the beginning are known to be resolved, which they stay: a long run looks at what is open often.
+    resolved: usize,
+}
 
 impl Slots {
     pub(super) fn with_capacity(asks: usize) -> Self {
-        Self(Vec::with_capacity(asks))
+        Self { all: Vec::with_capacity(asks), resolved: 0 }
     }
 
     fn place(&self, ticket: u32) -> Option<usize> {
-        self.0.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()
+        match self.all.last() {
+            // The latest is the one that is mostly wanted.
+            Some((last, _)) if *last == ticket => Some(self.all.len() - 1),
+            Some(_) | None => self.all.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok(),
+        }
     }
 
     /// Adds an ask; its ticket is higher than all that are here.
     pub(super) fn insert(&mut self, ticket: u32, slot: Slot) {
-        self.0.push((ticket, slot));
+        while self.all.get(self.resolved).is_some_and(|(_, slot)| !slot.is_open()) {
+            self.resolved += 1;
+        }
+        self.all.push((ticket, slot));
     }
 
     pub(super) fn get(&self, ticket: u32) -> Option<&Slot> {
-        self.place(ticket).and_then(|place| self.0.get(place)).map(|(_, slot)| slot)
+        self.place(ticket).and_then(|place| self.all.get(place)).map(|(_, slot)| slot)
     }
 
     pub(super) fn get_mut(&mut self, ticket: u32) -> Option<&mut Slot> {
-        self.place(ticket).and_then(|place| self.0.get_mut(place)).map(|(_, slot)| slot)
+        self.place(ticket).and_then(|place| self.all.get_mut(place)).map(|(_, slot)| slot)
     }
 
+    /// Takes out an ask that is open.
     pub(super) fn remove(&mut self, ticket: u32) {
-        if let Some(place) = self.place(ticket) {
-            self.0.remove(place);
+        if let Some(place) = self.place(ticket).filter(|place| *place >= self.resolved) {
+            self.all.remove(place);
         }
     }
 
+    /// All of them, resolved or not.
     pub(super) fn values(&self) -> impl Iterator<Item = &Slot> {
-        self.0.iter().map(|(_, slot)| slot)
+        self.all.iter().map(|(_, slot)| slot)
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.0.iter_mut().map(|(_, slot)| slot)
+    /// Those that are open.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Slot> {
+        let rest = self.all.get(self.resolved..).unwrap_or_default();
+        rest.iter().map(|(_, slot)| slot).filter(|slot| slot.is_open())
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&u32, &mut Slot)> {
-        self.0.iter_mut().map(|(ticket, slot)| (&*ticket, slot))
+    pub(super) fn open_mut(&mut self) -> impl Iterator<Item = (Ticket, &mut Slot)> {
+        let rest = self.all.get_mut(self.resolved..).unwrap_or_default();
+        rest.iter_mut().map(|(ticket, slot)| (Ticket(*ticket), slot)).filter(|(_, slot)| slot.is_open())
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&Slot) -> bool) {
-        self.0.retain(|(_, slot)| keep(slot));
+        self.resolved = 0;
+        self.all.retain(|(_, slot)| keep(slot));
     }
 }
 
@@ -224,8 +241,8 @@ impl Uses {
         }
     }
 
-    /// The key on the wire of the next use.
-    fn next(&mut self, key: &str) -> Arc<str> {
+    /// The key on the wire of the next use; `recorded` is one that may be the same, to be shared.
+    fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> Arc<str> {
         let place = self.0.binary_search_by(|(found, _)| (**found).cmp(key));
         match place.map(|place| self.0.get_mut(place)) {
             Ok(Some((_, uses))) => {
@@ -234,7 +251,7 @@ impl Uses {
             }
             Ok(None) => key.into(),
             Err(place) => {
-                let key: Arc<str> = key.into();
+                let key = recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
                 self.0.insert(place, (key.clone(), 0));
                 key
             }
@@ -291,16 +308,17 @@ impl Tape {
         if !key_is_valid(key) {
             self.misuse.get_or_insert(Fault::BadKey(key.chars().take(80).collect()));
         }
-        let in_use = self.slots.values().any(|slot| {
-            slot.is_open()
-                && slot.asked.as_ref().is_some_and(|asked| {
-                    asked.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-                })
+        let in_use = self.slots.open().any(|slot| {
+            slot.asked.as_ref().is_some_and(|asked| {
+                asked.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+            })
         });
         if in_use {
             self.misuse.get_or_insert(Fault::KeyInUse(key.into()));
         }
-        let key = self.uses.next(key);
+        let recorded = self.journal.rounds.get(self.segment);
+        let recorded = recorded.and_then(|round| round.asks.iter().find(|asked| &*asked.key == key));
+        let key = self.uses.next(key, recorded.map(|asked| &asked.key));
         let kind = request.kind();
         if !request.is_well_formed(&self.limits) {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));

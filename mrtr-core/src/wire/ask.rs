@@ -300,15 +300,17 @@ impl<'a> InputRequest<'a> {
         out.extend_from_slice(b"}}");
     }
 
-    /// Whether what an author put into it may be sent: JSON members are JSON, a url is one. Parameters
+    /// Whether what an author put into it may be sent: JSON members are JSON, a url is one, tool uses have their
+    /// results. Parameters
     /// that were read are JSON, and so are those this crate wrote alone.
     pub(crate) fn is_well_formed(&self, limits: &crate::Limits) -> bool {
         match self.kind {
             AskKind::Form | AskKind::Roots => true,
             AskKind::Url => self.url().is_some_and(|url| crate::form::Format::Uri.matches(&url)),
-            AskKind::Sampling => {
-                self.params().is_some_and(|params| Json::parse(params.as_str(), limits).is_ok())
-            }
+            AskKind::Sampling => self.params().is_some_and(|params| {
+                Json::parse(params.as_str(), limits).is_ok()
+                    && params.get("messages").is_some_and(crate::catalog::is_balanced)
+            }),
         }
     }
 

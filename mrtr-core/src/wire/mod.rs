@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 mod capability;
+mod echo;
 mod era;
 mod meta;
 mod method;
@@ -15,6 +16,7 @@ mod sampling;
 pub use answer::{Action, Answer, AnswerFault, read_answer};
 pub use ask::{AskFault, AskKind, InputRequest};
 pub use capability::{ClientCapabilities, Requirement};
+pub use echo::{Change, Echo};
 pub use era::{Era, Version};
 pub use meta::{Implementation, LogLevel, MetaFault, RequestMeta, key};
 pub use method::AskingMethod;

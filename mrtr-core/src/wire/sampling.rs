@@ -11,6 +11,9 @@ use crate::jsonrpc::{Json, write};
 /// # use mrtr_core::wire::Sampling;
 /// let ask = Sampling::new(100).system("Answer in one word.").user("What is the capital of France?").request();
 /// ```
+///
+/// Images and audio go into [`user_content`](Self::user_content); a model that wants tools is answered with
+/// [`tool_results`](Self::tool_results).
 #[derive(Clone)]
 pub struct Sampling {
     messages: Vec<(&'static str, String)>,
@@ -37,7 +40,8 @@ impl Sampling {
         self.message("assistant", text_block(text))
     }
 
-    fn message(mut self, role: &'static str, content: String) -> Self {
+    /// Adds a message whose content is JSON text.
+    pub(crate) fn message(mut self, role: &'static str, content: String) -> Self {
         self.messages.push((role, content));
         self
     }
@@ -164,6 +168,18 @@ pub struct Root {
 }
 
 impl Root {
+    /// A root at `uri`, which has to begin with `file://` (R-155).
+    #[must_use]
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None }
+    }
+
+    /// The same with a name for people.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
     /// Reads the checked array of an answer.
     pub(crate) fn list(roots: Json<'_>) -> Vec<Self> {
         let text = |root: Json<'_>, name| root.get(name).and_then(Json::as_string).map(Cow::into_owned);
@@ -189,6 +205,18 @@ impl InputRequest<'static> {
         write::string(&mut out, url);
         out.push(b'}');
         Self::from_trusted(AskKind::Url, String::from_utf8(out).ok())
+    }
+
+    /// An ask that a form be filled in, with a schema that is at hand as JSON. What a form may contain is judged when
+    /// it is asked (R-123); [`Form`](crate::form::Form) builds one that is.
+    #[must_use]
+    pub fn form(message: &str, requested_schema: Json<'_>) -> Self {
+        let mut out = b"{\"mode\":\"form\",\"message\":".to_vec();
+        write::string(&mut out, message);
+        out.extend_from_slice(b",\"requestedSchema\":");
+        write::one_line(&mut out, requested_schema.as_str());
+        out.push(b'}');
+        Self::from_trusted(AskKind::Form, String::from_utf8(out).ok())
     }
 
     /// An ask for a yes: a form without fields.

@@ -1,22 +1,23 @@
 //! One call, from its first request to its outcome.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, task::Poll};
 
 use mrtr_core::{
-    ErrorCode, RpcError, Timestamp,
+    ErrorCode, RpcError,
     client::{
-        AnswerError, Call, Complete, Exchange, InputRequired, InputResponse, NotSent, Open, Pending, Reason,
-        Received, Resend, Retrying, StartError, StateRefused, Stopped, Violation,
+        Answerer, Ask, Call, Exchange, InputRequired, NotAnswered, Reason, StartError, Stopped, Unanswered,
+        Violation, Why, answer_one,
+        connection::{self, CallId, Failure, Outcome},
     },
-    http::ParamHeaders,
-    jsonrpc::{Json, Refusal},
-    wire::{AskingMethod, key::SERVER_INFO},
+    jsonrpc::Json,
+    legacy::client::{AskId, Closed},
+    wire::{AskingMethod, Era},
 };
-use tokio::time::timeout;
+use tokio::sync::mpsc;
 
 use super::{
-    Answer, Answerer, Client, Event, Inner, Question, WireError,
-    wire::{Replies, Wire},
+    Client, Event, Inner, Waiting, WireError,
+    machine::{Machine, News, Receipt},
 };
 
 /// Why a call has no result.
@@ -33,9 +34,21 @@ pub enum CallError {
     /// The request cannot be made.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Too many calls are under way.
+    #[error("more than {limit} calls at a time (ConnectionConfig::calls)")]
+    TooMany {
+        /// The bound.
+        limit: usize,
+    },
     /// No message came back.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// No session with a server of a legacy era.
+    #[error("no session: {0}")]
+    Session(Closed),
+    /// Server and client have no version in common.
+    #[error("server and client have no version of the protocol in common")]
+    NoCommonVersion,
     /// The reply did not come in time (`Policy::request_timeout`, `Policy::request_longest`, `Limits::exchange`);
     /// the request was cancelled.
     #[error("the reply did not come in time")]
@@ -46,60 +59,121 @@ pub enum CallError {
     /// The reply is legal, but this client goes no further.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+    /// A legacy server asks too often in one call.
+    #[error("the server asks more than {limit} times in one call (ConnectionConfig::asks_per_call)")]
+    TooManyAsks {
+        /// The bound.
+        limit: u32,
+    },
     /// The retry was not sent.
     #[error(transparent)]
     NotSent(Reason),
-    /// Questions that nobody could be asked. Nothing was sent for them, and none of the round was asked.
-    #[error("not answered: {}", Unanswered::list(.0))]
-    Unanswered(Vec<Unanswered>),
-    /// An answer did not fit, three times.
-    #[error("the answer to {key:?} does not fit: {error}")]
-    Answer {
-        /// The question's key.
-        key: String,
-        /// What is wrong.
-        error: String,
+    /// Questions that have no answer. Nobody's refusal was sent for them.
+    #[error("not answered: {}", listed(unanswered))]
+    Unanswered {
+        /// Which, and why.
+        unanswered: Vec<Unanswered>,
+        /// The call, as it waits for them, with what else was answered: to be [saved](Waiting::save), or
+        /// [taken up](Client::resume) when somebody is there. None with a legacy server, which does not wait: its call
+        /// was cancelled.
+        waiting: Option<Box<Waiting>>,
     },
+    /// The call was made by a client of another server: its state goes there and nowhere else.
+    #[error("the call belongs to another server")]
+    OtherServer,
+    /// The call waits for a modern server, and this one is not, or not any more.
+    #[error("the server is of an era that cannot go on with this call")]
+    OtherEra,
 }
 
-/// A question that nobody could be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unanswered {
-    /// Its key.
-    pub key: String,
-    /// Why.
-    pub reason: String,
+fn listed(all: &[Unanswered]) -> String {
+    let one = |unanswered: &Unanswered| match &*unanswered.key {
+        "" => format!("a question ({}: {})", unanswered.kind, unanswered.why),
+        _ => unanswered.to_string(),
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-impl Unanswered {
-    fn list(all: &[Self]) -> String {
-        let one = |unanswered: &Self| format!("{:?} ({})", unanswered.key, unanswered.reason);
-        all.iter().map(one).collect::<Vec<_>>().join(", ")
+impl CallError {
+    /// The call, if it only waits for answers.
+    #[must_use]
+    pub fn into_waiting(self) -> Option<Waiting> {
+        match self {
+            Self::Unanswered { waiting, .. } => waiting.map(|waiting| *waiting),
+            Self::Peer(_)
+            | Self::StateRefused(_)
+            | Self::Start(_)
+            | Self::TooMany { .. }
+            | Self::Wire(_)
+            | Self::Session(_)
+            | Self::NoCommonVersion
+            | Self::Timeout
+            | Self::Violation(_)
+            | Self::Stopped(_)
+            | Self::TooManyAsks { .. }
+            | Self::NotSent(_)
+            | Self::OtherServer
+            | Self::OtherEra => None,
+        }
+    }
+
+    /// `fault`: what happened on the way, if anything did.
+    fn of(failure: Failure, fault: Option<WireError>) -> Self {
+        let lost = |fault: Option<WireError>| Self::Wire(fault.unwrap_or(WireError::ENDED));
+        match failure {
+            Failure::Peer(error) => Self::Peer(error),
+            Failure::StateRefused(refused) => match refused.into_outcome().result() {
+                Err(error) => Self::StateRefused(error.clone()),
+                Ok(_) => lost(None),
+            },
+            Failure::Violation(violation) => Self::Violation(violation),
+            Failure::Stopped(stopped) => Self::Stopped(stopped),
+            Failure::Overlong { limit } => Self::Wire(WireError::TooLarge { limit }),
+            Failure::Timeout => Self::Timeout,
+            Failure::Lost | Failure::Closed => lost(fault),
+            Failure::Http(error) => Self::Wire(error.into()),
+            Failure::Session(closed) => fault.map_or(Self::Session(closed), Self::Wire),
+            Failure::NoCommonVersion => Self::NoCommonVersion,
+            Failure::OtherEra => Self::OtherEra,
+            Failure::TooManyAsks { limit } => Self::TooManyAsks { limit },
+            Failure::Start(error) => Self::Start(error),
+            Failure::NotSent(reason) => Self::NotSent(reason),
+            _ => lost(fault),
+        }
+    }
+}
+
+impl From<connection::CallError> for CallError {
+    fn from(error: connection::CallError) -> Self {
+        match error {
+            connection::CallError::Start(error) => Self::Start(error),
+            connection::CallError::TooMany { limit } => Self::TooMany { limit },
+            connection::CallError::Closed | _ => Self::Wire(WireError::ENDED),
+        }
     }
 }
 
 /// The result of a call. `Debug` shows its size.
-pub struct Reply(Exchange<Complete>);
+pub struct Reply(Outcome);
 
 impl Reply {
-    /// The result, an object.
+    /// The result, an object unless a legacy server sends something else.
     #[must_use]
     pub fn result(&self) -> Json<'_> {
-        // Made only from exchanges that ended in one.
-        self.0.result().unwrap_or(Json::NULL)
+        // Made only from outcomes that have one.
+        self.0.json().unwrap_or(Json::NULL)
     }
 
-    /// How many request/result legs it took: 1 if nothing was asked.
+    /// How many request/result legs it took, or with a legacy server its questions and one: 1 if nothing was asked.
     #[must_use]
-    pub fn rounds(&self) -> u32 {
-        self.0.rounds()
+    pub const fn rounds(&self) -> u32 {
+        self.0.rounds
     }
 
     /// Whether the result may be kept for as long as its hints say: not if it depends on answers.
     #[must_use]
-    pub fn may_be_kept(&self) -> bool {
-        !self.0.carried_answers_or_state()
+    pub const fn may_be_kept(&self) -> bool {
+        self.0.may_be_kept()
     }
 }
 
@@ -109,16 +183,6 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// How a request/result leg ended, if not in an error.
-enum Leg {
-    Asked(Exchange<InputRequired>),
-    Complete(Exchange<Complete>),
-    Refused(StateRefused),
-}
-
-/// Answers that do not fit are asked for again so often.
-const ATTEMPTS: usize = 3;
-
 impl Client {
     /// Makes a call, and puts the server's questions to `answerer` until the result is there.
     ///
@@ -127,8 +191,8 @@ impl Client {
     /// # Errors
     ///
     /// If there is no result.
-    pub async fn call(&self, call: Call<'_>, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
-        self.inner.call(call, ParamHeaders::NONE, answerer).await
+    pub async fn call(&self, call: Call<'_>, answerer: &dyn Answerer) -> Result<Reply, CallError> {
+        self.inner.run(|connection, now| connection.call(call.clone(), now), answerer).await
     }
 
     /// Calls a tool; `arguments` is the JSON text of an object.
@@ -144,26 +208,23 @@ impl Client {
         &self,
         name: &str,
         arguments: &str,
-        answerer: &mut impl Answerer,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
         let params = AskingMethod::ToolsCall.params(name, Some(arguments));
-        let call = Call::new(AskingMethod::ToolsCall.name(), &params);
-        let known = self.inner.annotations().get(name).cloned();
-        let Some(annotations) = known else {
-            let first = self.inner.call(call.clone(), ParamHeaders::NONE, answerer).await;
-            return match first {
-                Err(CallError::Peer(error)) if error.code == ErrorCode::HEADER_MISMATCH => {
-                    self.list_tools().await?;
-                    let annotations = self.inner.annotations().get(name).cloned();
-                    match annotations.filter(|annotations| !annotations.is_empty()) {
-                        Some(annotations) => self.inner.call(call, &annotations, answerer).await,
-                        None => Err(CallError::Peer(error)),
-                    }
+        let call = self.named(AskingMethod::ToolsCall, &params);
+        let known = self.inner.machine.annotations().get(name).cloned();
+        match self.call(call.clone(), answerer).await {
+            Err(CallError::Peer(error)) if error.code == ErrorCode::HEADER_MISMATCH => {
+                self.list_tools().await?;
+                let listed = self.inner.machine.annotations().get(name).cloned();
+                // Otherwise the same would be sent again.
+                if listed.as_ref().is_none_or(|listed| listed.is_empty()) || listed == known {
+                    return Err(CallError::Peer(error));
                 }
-                other => other,
-            };
-        };
-        self.inner.call(call, &annotations, answerer).await
+                self.call(call, answerer).await
+            }
+            other => other,
+        }
     }
 
     /// Gets a prompt; `arguments` is the JSON text of an object of strings.
@@ -175,10 +236,10 @@ impl Client {
         &self,
         name: &str,
         arguments: &str,
-        answerer: &mut impl Answerer,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
         let params = AskingMethod::PromptsGet.params(name, Some(arguments));
-        self.call(Call::new(AskingMethod::PromptsGet.name(), &params), answerer).await
+        self.call(self.named(AskingMethod::PromptsGet, &params), answerer).await
     }
 
     /// Reads a resource.
@@ -186,9 +247,20 @@ impl Client {
     /// # Errors
     ///
     /// If there is no result.
-    pub async fn read_resource(&self, uri: &str, answerer: &mut impl Answerer) -> Result<Reply, CallError> {
+    pub async fn read_resource(&self, uri: &str, answerer: &dyn Answerer) -> Result<Reply, CallError> {
         let params = AskingMethod::ResourcesRead.params(uri, None);
-        self.call(Call::new(AskingMethod::ResourcesRead.name(), &params), answerer).await
+        self.call(self.named(AskingMethod::ResourcesRead, &params), answerer).await
+    }
+
+    fn named<'a>(&self, method: AskingMethod, params: &'a str) -> Call<'a> {
+        Call::new(method.name(), params).progress(self.inner.progress.clone())
+    }
+
+    /// The server's era, once a call has found it out. For [`ConnectionConfig::era`](connection::ConnectionConfig::era)
+    /// of the next client of the same server.
+    #[must_use]
+    pub fn era(&self) -> Option<Era> {
+        self.inner.machine.look(connection::Connection::era)
     }
 }
 
@@ -198,252 +270,169 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
+/// A call that is in the books of the connection: dropping it gives the call up.
+struct Open<'m> {
+    machine: &'m Machine,
+    call: CallId,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.machine.cancel(self.call);
+    }
+}
+
+/// A question of a legacy server that somebody is answering.
+struct Asking<'a> {
+    ask: AskId,
+    answer: Pin<Box<dyn Future<Output = Result<String, Unanswered>> + Send + 'a>>,
+}
+
+enum Next {
+    News(News),
+    Answered(AskId, Result<String, Unanswered>),
+}
+
 impl Inner {
-    async fn call(
+    /// Follows a call to its end.
+    pub(super) async fn run(
         &self,
-        call: Call<'_>,
-        annotations: &ParamHeaders,
-        answerer: &mut impl Answerer,
+        begin: impl FnMut(
+            &mut connection::Connection,
+            mrtr_core::Timestamp,
+        ) -> Result<CallId, connection::CallError>,
+        answerer: &dyn Answerer,
     ) -> Result<Reply, CallError> {
-        let mut message = Vec::new();
-        let pending = self.core.start(self.next_id(), call, self.clock.now(), &mut message)?;
-        let mut round = 1;
-        let mut leg = self.leg::<Pending>(pending, message, annotations, round, answerer).await?;
+        self.start();
+        let machine = &*self.machine;
+        let (call, mut news) = machine.begin(begin)?;
+        let _open = Open { machine, call };
+        let mut asking: Vec<Asking<'_>> = Vec::new();
         loop {
-            match leg {
-                Leg::Complete(exchange) => {
-                    return match exchange.result() {
-                        Ok(_) => Ok(Reply(exchange)),
-                        Err(error) => Err(CallError::Peer(error.clone())),
-                    };
+            match self.next(&mut news, &mut asking).await? {
+                Next::News(News::Asked(exchange, receipt)) => {
+                    self.asked(&exchange, receipt);
+                    let exchange = self.ask(exchange, answerer).await?;
+                    self.proceed(call, exchange)?;
                 }
-                Leg::Refused(refused) => {
-                    let exchange = refused.into_outcome();
-                    return match exchange.result() {
-                        Ok(_) => Ok(Reply(exchange)),
-                        Err(error) => Err(CallError::StateRefused(error.clone())),
-                    };
+                Next::News(News::Deferred { until }) => {
+                    machine.tell(Event::Waiting(machine.clock.until(until)));
                 }
-                Leg::Asked(mut asked) => {
-                    self.ask(&mut asked, answerer).await?;
-                    let mut message = Vec::new();
-                    let retrying = self.proceed(asked, &mut message, answerer).await?;
-                    round += 1;
-                    leg = self.leg::<Retrying>(retrying, message, annotations, round, answerer).await?;
+                Next::News(News::Ask { ask, request, receipt }) => {
+                    let Receipt { round, bytes, after } = receipt;
+                    let asks = vec![(None, &request)];
+                    machine.tell(Event::Asked { round, asks, state: None, bytes, after });
+                    let server = machine.look(connection::Connection::server_name);
+                    let answer = Box::pin(async move {
+                        answer_one(answerer, &request, server.as_deref(), &machine.limits, &self.asking).await
+                    });
+                    asking.push(Asking { ask, answer });
+                }
+                Next::News(News::Withdrawn(ask)) => asking.retain(|asking| asking.ask != ask),
+                Next::Answered(ask, answer) => self.answered(ask, answer)?,
+                Next::News(News::Done { outcome, fault, receipt }) => {
+                    return self.done(outcome, fault, receipt);
                 }
             }
         }
+    }
+
+    /// The next thing that happens: to the call, or because somebody has answered.
+    async fn next(
+        &self,
+        news: &mut mpsc::UnboundedReceiver<News>,
+        asking: &mut Vec<Asking<'_>>,
+    ) -> Result<Next, CallError> {
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(news) = news.poll_recv(cx) {
+                // It is never without an end that is told.
+                return Poll::Ready(news.map(Next::News).ok_or(CallError::Wire(WireError::ENDED)));
+            }
+            for at in 0..asking.len().min(self.asking.at_a_time.max(1)) {
+                let Some(one) = asking.get_mut(at) else { break };
+                if let Poll::Ready(answer) = one.answer.as_mut().poll(cx) {
+                    let ask = one.ask;
+                    drop(asking.remove(at));
+                    return Poll::Ready(Ok(Next::Answered(ask, answer)));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn asked(&self, exchange: &Exchange<InputRequired>, Receipt { round, bytes, after }: Receipt) {
+        let asks = exchange.asks().map(|ask| (Some(ask.key()), ask.request())).collect();
+        let state = exchange.state_excerpt();
+        self.machine.tell(Event::Asked { round, asks, state, bytes, after });
     }
 
     /// Puts the questions of a round to the answerer.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
-        asked: &mut Exchange<InputRequired>,
-        answerer: &mut impl Answerer,
-    ) -> Result<(), CallError> {
-        let server = asked
-            .meta()
-            .and_then(|meta| meta.get(SERVER_INFO)?.get("name")?.as_string().map(Cow::into_owned));
-        let server = server.as_deref();
-        let keys: Vec<String> = asked.missing().map(String::from).collect();
-        let mut unanswered = Vec::new();
-        for ask in asked.asks() {
-            if let Err(reason) = answerer.could_answer(Question { ask, server, problem: None }) {
-                unanswered.push(Unanswered { key: ask.key().into(), reason });
+        mut asked: Exchange<InputRequired>,
+        answerer: &dyn Answerer,
+    ) -> Result<Exchange<InputRequired>, CallError> {
+        let open: Vec<String> = asked.missing().map(String::from).collect();
+        let failed = asked.ask_all(answerer, &self.asking).await.err();
+        for key in &open {
+            if let Some(answer) = asked.ask(key).and_then(Ask::answer) {
+                self.machine.tell(Event::Answered { key: Some(key), answer });
             }
         }
-        if !unanswered.is_empty() {
-            return Err(CallError::Unanswered(unanswered));
-        }
-        for key in keys {
-            let mut problem: Option<String> = None;
-            for _ in 0..ATTEMPTS {
-                let Some(ask) = asked.ask(&key) else { break };
-                let answer = answerer.answer(Question { ask, server, problem: problem.as_deref() }).await;
-                if let Answer::Unavailable(reason) = answer {
-                    return Err(CallError::Unanswered(vec![Unanswered { key, reason }]));
-                }
-                match self.take(asked, &key, &answer) {
-                    Ok(()) => {
-                        problem = None;
-                        if let Some((ask, answer)) =
-                            asked.ask(&key).and_then(|ask| Some((ask, ask.answer()?)))
-                        {
-                            answerer.observe(Event::Answered { ask, answer });
-                        }
-                        break;
-                    }
-                    Err(error) => problem = Some(error.to_string()),
-                }
-            }
-            if let Some(error) = problem {
-                return Err(CallError::Answer { key, error });
+        match failed {
+            None => Ok(asked),
+            Some(failed) => {
+                let waiting = Waiting { exchange: asked, server: Arc::clone(&self.server) };
+                let waiting = Some(Box::new(waiting));
+                Err(CallError::Unanswered { unanswered: failed.unanswered, waiting })
             }
         }
+    }
+
+    fn proceed(&self, call: CallId, exchange: Exchange<InputRequired>) -> Result<(), CallError> {
+        let proceeded = self.machine.act(|connection, now| connection.proceed(call, exchange, now));
+        proceeded.map_err(|unsent| CallError::NotSent(unsent.reason))
+    }
+
+    /// Somebody has answered a legacy server, or nobody could.
+    fn answered(&self, ask: AskId, answer: Result<String, Unanswered>) -> Result<(), CallError> {
+        let machine = &*self.machine;
+        let text = match answer {
+            Ok(text) => text,
+            Err(unanswered) => {
+                let error = unanswered.to_error();
+                // The server may have withdrawn it in between.
+                let _ = machine.act(|connection, now| connection.refuse(ask, &error, now));
+                return match unanswered.why {
+                    // Somebody was asked, and the server knows what to make of it.
+                    Why::NotAnswered(NotAnswered::Refused(_)) => Ok(()),
+                    _ => Err(CallError::Unanswered { unanswered: vec![unanswered], waiting: None }),
+                };
+            }
+        };
+        let Ok(json) = Json::parse(&text, &machine.limits) else {
+            return Err(CallError::Wire(WireError::TooLarge { limit: machine.limits.message_bytes }));
+        };
+        machine.tell(Event::Answered { key: None, answer: json });
+        let _ = machine.act(|connection, now| connection.answer(ask, json, now));
         Ok(())
     }
 
-    fn take(
+    fn done(
         &self,
-        asked: &mut Exchange<InputRequired>,
-        key: &str,
-        answer: &Answer,
-    ) -> Result<(), AnswerError> {
-        let json =
-            |text| Json::parse(text, &self.limits).map_err(|refusal: Refusal| AnswerError::Json(refusal));
-        let response = match answer {
-            Answer::Accept(text) => InputResponse::accept(json(text)?),
-            Answer::AcceptUrl => InputResponse::accepted_url(),
-            Answer::Decline => InputResponse::decline(),
-            // An answer that could not be had is not sent at all; the caller has dealt with it.
-            Answer::Cancel | Answer::Unavailable(_) => InputResponse::cancel(),
-            Answer::Sampling(text) => InputResponse::sampling(json(text)?),
-            Answer::Roots(text) => InputResponse::roots(json(text)?),
-            Answer::Wire(text) => InputResponse::from_wire(json(text)?),
+        outcome: Outcome,
+        fault: Option<WireError>,
+        Receipt { round, bytes, after }: Receipt,
+    ) -> Result<Reply, CallError> {
+        let done = if outcome.result.is_ok() {
+            Ok(Reply(outcome))
+        } else {
+            let failure = outcome.result.err().unwrap_or(Failure::Lost);
+            Err(CallError::of(failure, fault))
         };
-        asked.answer(key, response)
-    }
-
-    /// Writes the retry, once its time has come (G-06).
-    async fn proceed(
-        &self,
-        mut asked: Exchange<InputRequired>,
-        message: &mut Vec<u8>,
-        answerer: &mut impl Answerer,
-    ) -> Result<Exchange<Retrying>, CallError> {
-        let id = self.next_id();
-        loop {
-            match asked.proceed(id.clone(), self.clock.now(), message) {
-                Ok(retrying) => return Ok(retrying),
-                Err(NotSent { given_back, reason: Reason::TooEarly { not_before } }) => {
-                    asked = given_back;
-                    let wait = self.clock.until(not_before).max(Duration::from_millis(1));
-                    answerer.observe(Event::Waiting(wait));
-                    tokio::time::sleep(wait).await;
-                }
-                Err(NotSent { reason, .. }) => return Err(CallError::NotSent(reason)),
-            }
-        }
-    }
-
-    /// Sends a request, and reads until its reply is there.
-    async fn leg<S: Open>(
-        &self,
-        exchange: Exchange<S>,
-        mut message: Vec<u8>,
-        annotations: &ParamHeaders,
-        round: u32,
-        answerer: &mut impl Answerer,
-    ) -> Result<Leg, CallError> {
-        let mut flight = InFlight { exchange: Some(exchange), wire: &self.wire };
-        loop {
-            let sent = self.clock.now();
-            let resend = match self.once(&mut flight, message, annotations, (round, sent), answerer).await? {
-                Once::Leg(leg) => return Ok(leg),
-                Once::Again(resend) => resend,
-            };
-            message = Vec::new();
-            match resend.send(self.next_id(), self.clock.now(), &mut message) {
-                Ok(exchange) => flight.exchange = Some(exchange),
-                Err(NotSent { reason, .. }) => return Err(CallError::NotSent(reason)),
-            }
-        }
-    }
-
-    async fn once<S: Open>(
-        &self,
-        flight: &mut InFlight<'_, S>,
-        message: Vec<u8>,
-        annotations: &ParamHeaders,
-        (round, sent): (u32, Timestamp),
-        answerer: &mut impl Answerer,
-    ) -> Result<Once<S>, CallError> {
-        let Some(exchange) = &flight.exchange else { return Err(Stopped::Lost.into()) };
-        let (method, id, bytes) = (exchange.method(), exchange.request_id(), message.len());
-        answerer.observe(Event::Sent { round, method, id, bytes });
-        let opening = self.wire.open(exchange.request_id(), message, annotations);
-        let mut replies = match timeout(self.clock.until(exchange.timeout()), opening).await {
-            Ok(Ok(replies)) => replies,
-            Ok(Err(error)) => return lost(flight, error),
-            Err(_) => return Err(CallError::Timeout),
-        };
-        loop {
-            // While it is here, dropping this future cancels the request.
-            let until = flight
-                .exchange
-                .as_ref()
-                .map_or(Duration::ZERO, |exchange| self.clock.until(exchange.timeout()));
-            let received = match timeout(until, Replies::next(&mut replies)).await {
-                Ok(Ok(received)) => received,
-                Ok(Err(error)) => return lost(flight, error),
-                Err(_) => return Err(CallError::Timeout),
-            };
-            let Some(exchange) = flight.exchange.take() else { return Err(Stopped::Lost.into()) };
-            let now = self.clock.now();
-            let (bytes, after) = (received.len(), now.saturating_since(sent));
-            let mut done =
-                |error: Option<Cow<'_, str>>| answerer.observe(Event::Done { round, error, bytes, after });
-            match exchange.receive(&received, now) {
-                Received::Aside(exchange, aside) => {
-                    answerer.observe(Event::Aside(&aside));
-                    flight.exchange = Some(exchange);
-                }
-                Received::InputRequired(asked) => {
-                    let (asks, state) = (asked.asks().collect(), asked.state_excerpt());
-                    answerer.observe(Event::Asked { round, asks, state, bytes, after });
-                    return Ok(Once::Leg(Leg::Asked(asked)));
-                }
-                Received::Complete(exchange) => {
-                    done(exchange.result().err().map(|error| error.to_string().into()));
-                    return Ok(Once::Leg(Leg::Complete(exchange)));
-                }
-                Received::StateRefused(refused) => {
-                    done(Some("the state was refused".into()));
-                    return Ok(Once::Leg(Leg::Refused(refused)));
-                }
-                Received::Resend(resend) => return Ok(Once::Again(resend)),
-                Received::Invalid(violation) => {
-                    done(Some(violation.to_string().into()));
-                    return Err(CallError::Violation(violation));
-                }
-                Received::Stopped(stopped) => {
-                    done(Some(stopped.to_string().into()));
-                    return Err(stopped.into());
-                }
-            }
-        }
-    }
-}
-
-enum Once<S: Open> {
-    Leg(Leg),
-    /// The request has to go out once more.
-    Again(Resend<S>),
-}
-
-/// No reply comes: whether the request may go out again is for the core to say.
-fn lost<S: Open>(flight: &mut InFlight<'_, S>, error: WireError) -> Result<Once<S>, CallError> {
-    let Some(exchange) = flight.exchange.take() else { return Err(error.into()) };
-    match error {
-        WireError::Broken => exchange.lost().map(Once::Again).map_err(CallError::Stopped),
-        WireError::Connect(_) | WireError::Http(_) | WireError::Header(_) | WireError::TooLarge { .. } => {
-            Err(error.into())
-        }
-    }
-}
-
-/// A request that is under way: dropping it gives the request up.
-struct InFlight<'w, S: Open> {
-    exchange: Option<Exchange<S>>,
-    wire: &'w Wire,
-}
-
-impl<S: Open> Drop for InFlight<'_, S> {
-    fn drop(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
-            let mut message = Vec::new();
-            exchange.cancel("", &mut message);
-            self.wire.post(&message);
-        }
+        let error = done.as_ref().err().map(|error| error.to_string().into());
+        self.machine.tell(Event::Done { round, error, bytes, after });
+        done
     }
 }

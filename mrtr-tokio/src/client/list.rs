@@ -2,9 +2,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use mrtr_core::{client::Call, http::ParamHeaders, jsonrpc::Json};
+use mrtr_core::{
+    client::{Call, NoAnswers},
+    http::ParamHeaders,
+    jsonrpc::Json,
+};
 
-use super::{CallError, Client, NoAnswers, call::quoted};
+use super::{CallError, Client, call::quoted};
 
 /// Entries that are read of one list. A server that offers more is cut off.
 const ENTRIES: usize = 10_000;
@@ -36,13 +40,13 @@ impl Client {
     pub async fn list_tools(&self) -> Result<Vec<Tool>, CallError> {
         let mut tools = Vec::new();
         for json in self.list("tools/list", "tools").await? {
-            let Ok(declared) = Json::parse(&json, &self.inner.limits) else { continue };
+            let Ok(declared) = Json::parse(&json, &self.inner.machine.limits) else { continue };
             let text = |name: &str| declared.get(name).and_then(Json::as_string).map(Cow::into_owned);
             let Some(name) = text("name") else { continue };
             let schema = declared.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT);
             match ParamHeaders::from_schema(schema) {
                 Ok(annotations) => {
-                    self.inner.annotations().insert(name.clone(), Arc::new(annotations));
+                    self.inner.machine.annotations().insert(name.clone(), Arc::new(annotations));
                 }
                 Err(fault) => {
                     tracing::warn!(tool = %name, %fault, "a tool is left out: its header annotations are invalid");
@@ -79,7 +83,7 @@ impl Client {
     ///
     /// If it says nothing.
     pub async fn discover(&self) -> Result<String, CallError> {
-        let reply = self.call(Call::new("server/discover", "{}"), &mut NoAnswers).await?;
+        let reply = self.call(Call::new("server/discover", "{}"), &NoAnswers).await?;
         Ok(reply.result().as_str().into())
     }
 
@@ -88,7 +92,7 @@ impl Client {
         let mut entries = Vec::new();
         let mut params = String::from("{}");
         for _ in 0..PAGES {
-            let reply = self.call(Call::new(method, &params), &mut NoAnswers).await?;
+            let reply = self.call(Call::new(method, &params), &NoAnswers).await?;
             let listed = reply.result().get(member).and_then(Json::items).into_iter().flatten();
             entries.extend(listed.take(ENTRIES - entries.len()).map(|entry| String::from(entry.as_str())));
             match reply.result().get("nextCursor").and_then(Json::as_string) {

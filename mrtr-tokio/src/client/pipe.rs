@@ -1,232 +1,189 @@
-//! A pair of pipes: one message a line, replies told apart by their ids.
+//! A pair of pipes: one message a line. The process at their other end is started when there is something to say to
+//! it, and again when it has died and there is more.
 
 use std::{
-    collections::BTreeMap,
     fmt, io,
-    pin::pin,
-    process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    pin::{Pin, pin},
+    sync::Arc,
     time::Duration,
 };
 
 use mrtr_core::{
-    Limits,
+    client::connection::Via,
     framing::{LineDecoder, write_line},
-    jsonrpc::{Message, RequestId, admit},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    process::{Child, Command},
-    sync::{Mutex as AsyncMutex, mpsc, oneshot},
+    process::Command,
+    sync::mpsc,
     task::JoinHandle,
     time::timeout,
 };
 
-use super::WireError;
-
-/// Lines that wait for the server to read.
-const QUEUE: usize = 64;
-
-/// Notifications that wait for a call to look at them. Further ones are dropped; replies never are.
-const NOTICES: usize = 256;
+use super::{
+    WireError,
+    child::{self, Running, Stderr},
+    machine::{Machine, Out},
+};
 
 /// Bytes of one read.
 const READ: usize = 16 << 10;
 
+type Input = Pin<Box<dyn AsyncRead + Send>>;
+type Output = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Where the pipes come from.
+pub(super) enum Source {
+    Command(Box<Command>, Stderr),
+    /// There is one pair, and no other after it.
+    Given(Option<(Input, Output)>),
+}
+
 pub(super) struct Pipe {
-    /// How to start the server, if that is ours to do.
-    command: Option<Mutex<Command>>,
-    connection: AsyncMutex<Option<Connection>>,
-    /// The running connection's writer, for messages that must not wait.
-    writer: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
-    limit: usize,
-    grace: Duration,
+    pub(super) source: Source,
+    pub(super) grace: Duration,
 }
 
-struct Connection {
-    writer: mpsc::Sender<Vec<u8>>,
-    waiting: Arc<Waiting>,
-    reading: JoinHandle<()>,
+/// A process that runs, or two ends of a pipe.
+struct Process {
+    number: u64,
+    writer: mpsc::UnboundedSender<Vec<u8>>,
+    reading: JoinHandle<Silent>,
     writing: JoinHandle<io::Result<()>>,
-    child: Option<Child>,
+    child: Option<Running>,
 }
 
-impl Drop for Connection {
+/// Whether nothing was ever read.
+type Silent = bool;
+
+impl Drop for Process {
     fn drop(&mut self) {
         // The child is killed by its own drop.
         self.reading.abort();
-        self.waiting.end();
-    }
-}
-
-/// The requests that wait for a reply.
-#[derive(Default)]
-struct Waiting(Mutex<Table>);
-
-#[derive(Default)]
-struct Table {
-    requests: BTreeMap<RequestId, Slot>,
-    /// The reader has ended: nothing more comes.
-    ended: bool,
-}
-
-struct Slot {
-    reply: oneshot::Sender<Vec<u8>>,
-    notices: mpsc::Sender<Arc<[u8]>>,
-}
-
-impl Waiting {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets nobody wait any longer.
-    fn end(&self) {
-        let mut table = self.table();
-        table.ended = true;
-        table.requests.clear();
+        self.writing.abort();
     }
 }
 
 impl Pipe {
-    pub(super) fn child(mut command: Command, limit: usize, grace: Duration) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        Self {
-            command: Some(Mutex::new(command)),
-            connection: AsyncMutex::new(None),
-            writer: Mutex::new(None),
-            limit,
-            grace,
-        }
+    /// Whether there is another process when one has died.
+    pub(super) const fn restarts(&self) -> bool {
+        matches!(self.source, Source::Command(..))
     }
 
-    pub(super) fn open(
-        input: impl AsyncRead + Send + 'static,
-        output: impl AsyncWrite + Send + 'static,
-        limit: usize,
-        grace: Duration,
-    ) -> Self {
-        let connection = Connection::new(input, output, None, limit);
-        let writer = Mutex::new(Some(connection.writer.clone()));
-        Self { command: None, connection: AsyncMutex::new(Some(connection)), writer, limit, grace }
-    }
-
-    /// Sends a request.
-    pub(super) async fn request(&self, id: &RequestId, message: &[u8]) -> Result<Replies, WireError> {
-        let (reply, receiver) = oneshot::channel();
-        let (notices, queue) = mpsc::channel(NOTICES);
-        let (writer, waiting) = {
-            let mut connection = self.connection.lock().await;
-            let connection = self.running(&mut connection)?;
-            let mut table = connection.waiting.table();
-            if table.ended {
-                return Err(WireError::Broken);
+    /// Carries messages, for as long as it is polled.
+    pub(super) async fn carry(
+        mut self,
+        machine: Arc<Machine>,
+        mut queue: mpsc::UnboundedReceiver<Out>,
+        back: mpsc::WeakUnboundedSender<Out>,
+    ) {
+        let mut process: Option<Process> = None;
+        let mut number = 0;
+        while let Some(out) = queue.recv().await {
+            match out {
+                Out::Request { bytes, .. } | Out::Message { bytes, .. } => {
+                    if process.is_none() {
+                        number += 1;
+                        match self.start(number, &machine, &back) {
+                            Ok(started) => process = Some(started),
+                            Err(fault) => {
+                                machine.died(fault, true);
+                                continue;
+                            }
+                        }
+                    }
+                    let mut line = Vec::with_capacity(bytes.len() + 1);
+                    write_line(&mut line, &bytes);
+                    if let Some(process) = &process {
+                        // If it cannot be written, the reader will know why.
+                        let _ = process.writer.send(line);
+                    }
+                }
+                Out::Died { process: number } => {
+                    let Some(mut dead) = process.take_if(|process| process.number == number) else {
+                        continue;
+                    };
+                    let silent = (&mut dead.reading).await.unwrap_or(true);
+                    let fault = match &dead.child {
+                        Some(child) => WireError::Ended(child.ended().await),
+                        None => WireError::ENDED,
+                    };
+                    machine.died(fault, silent);
+                }
+                Out::End(done) => {
+                    if let Some(process) = process.take() {
+                        process.end(self.grace).await;
+                        // Whoever still waits need not wait any longer.
+                        machine.died(WireError::ENDED, true);
+                    }
+                    let _ = done.send(());
+                }
+                // Streams of HTTP.
+                Out::Close { .. } | Out::Opened => {}
             }
-            table.requests.insert(id.clone(), Slot { reply, notices });
-            drop(table);
-            (connection.writer.clone(), Arc::clone(&connection.waiting))
+        }
+    }
+
+    fn start(
+        &mut self,
+        number: u64,
+        machine: &Arc<Machine>,
+        back: &mpsc::WeakUnboundedSender<Out>,
+    ) -> Result<Process, WireError> {
+        let (input, output, child): (Input, Output, _) = match &mut self.source {
+            Source::Command(command, stderr) => {
+                let (child, input, output) = child::spawn(command, stderr)?;
+                (Box::pin(input), Box::pin(output), Some(child))
+            }
+            Source::Given(pipes) => {
+                let (input, output) = pipes.take().ok_or(WireError::ENDED)?;
+                (input, output, None)
+            }
         };
-        let replies = Replies { reply: Some(receiver), notices: queue, waiting, id: id.clone() };
-        let mut line = Vec::with_capacity(message.len() + 1);
-        write_line(&mut line, message);
-        writer.send(line).await.map_err(|_| WireError::Broken)?;
-        Ok(replies)
+        let (writer, lines) = mpsc::unbounded_channel();
+        let (machine, back) = (Arc::clone(machine), back.clone());
+        let reading = tokio::spawn(async move {
+            let silent = read(input, &machine).await;
+            if let Some(back) = back.upgrade() {
+                let _ = back.send(Out::Died { process: number });
+            }
+            silent
+        });
+        let writing = tokio::spawn(write(output, lines));
+        Ok(Process { number, writer, reading, writing, child })
     }
+}
 
-    /// The connection; a child that has ended is started anew.
-    fn running<'c>(&self, slot: &'c mut Option<Connection>) -> Result<&'c Connection, WireError> {
-        if let (Some(connection), Some(_)) = (&*slot, &self.command)
-            && connection.waiting.table().ended
-        {
-            *slot = None;
-        }
-        if slot.is_none()
-            && let Some(command) = &self.command
-        {
-            let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut child = command.spawn().map_err(|error| {
-                let program = command.as_std().get_program().display();
-                WireError::Connect(io::Error::new(error.kind(), format!("{program}: {error}")).into())
-            })?;
-            drop(command);
-            let (Some(input), Some(output)) = (child.stdout.take(), child.stdin.take()) else {
-                return Err(WireError::Connect("the child has no pipes".into()));
-            };
-            let connection = Connection::new(input, output, Some(child), self.limit);
-            *self.writer() = Some(connection.writer.clone());
-            *slot = Some(connection);
-        }
-        slot.as_ref().ok_or(WireError::Broken)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Option<mpsc::Sender<Vec<u8>>>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends what wants no reply, unless the server is so far behind that it does not read.
-    pub(super) fn post(&self, message: &[u8]) {
-        let mut line = Vec::with_capacity(message.len() + 1);
-        write_line(&mut line, message);
-        if let Some(writer) = &*self.writer()
-            && writer.try_send(line).is_err()
-        {
-            tracing::debug!("a message was not sent: the server does not read");
-        }
-    }
-
+impl Process {
     /// Closes the server's input and waits for it to end.
-    pub(super) async fn close(&self) {
-        let taken = self.connection.lock().await.take();
-        *self.writer() = None;
-        let Some(mut connection) = taken else { return };
-        let child = connection.child.take();
-        // The last sender goes with the connection, the writer with it, and with the writer the input.
-        let (closed, _) = mpsc::channel(1);
-        connection.writer = closed;
-        if timeout(self.grace, &mut connection.writing).await.is_err() {
-            connection.writing.abort();
+    async fn end(mut self, grace: Duration) {
+        // With the last sender the writer ends, and with the writer the input.
+        let (closed, _) = mpsc::unbounded_channel();
+        self.writer = closed;
+        if timeout(grace, &mut self.writing).await.is_err() {
+            self.writing.abort();
         }
-        if let Some(mut child) = child
-            && timeout(self.grace, child.wait()).await.is_err()
-        {
-            tracing::warn!("the server did not end by itself and is killed");
-            let _ = child.kill().await;
+        if let Some(child) = &self.child {
+            child.stop(grace).await;
         }
     }
 }
 
-impl Connection {
-    fn new(
-        input: impl AsyncRead + Send + 'static,
-        output: impl AsyncWrite + Send + 'static,
-        child: Option<Child>,
-        limit: usize,
-    ) -> Self {
-        let (writer, queue) = mpsc::channel(QUEUE);
-        let waiting = Arc::new(Waiting::default());
-        let reading = tokio::spawn(read(input, Arc::clone(&waiting), limit));
-        let writing = tokio::spawn(write(output, queue));
-        Self { writer, waiting, reading, writing, child }
-    }
-}
-
-async fn write(output: impl AsyncWrite, mut queue: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn write(output: impl AsyncWrite, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) -> io::Result<()> {
     let mut output = pin!(output);
-    while let Some(line) = queue.recv().await {
+    while let Some(line) = lines.recv().await {
         output.write_all(&line).await?;
         output.flush().await?;
     }
     output.shutdown().await
 }
 
-/// Reads to the end, and then lets nobody wait any longer.
-async fn read(input: impl AsyncRead, waiting: Arc<Waiting>, limit: usize) {
+/// Reads to the end. Whether there was nothing.
+async fn read(input: impl AsyncRead, machine: &Machine) -> Silent {
     let mut input = pin!(input);
-    let mut decoder = LineDecoder::new(limit);
+    let mut decoder = LineDecoder::new(machine.limits.message_bytes);
     let mut buffer = vec![0; READ];
-    let mut limits = Limits::default();
-    limits.message_bytes = limit;
+    let mut silent = true;
     loop {
         match input.read(&mut buffer).await {
             Ok(0) => break,
@@ -236,72 +193,23 @@ async fn read(input: impl AsyncRead, waiting: Arc<Waiting>, limit: usize) {
                 break;
             }
         }
+        silent = false;
         while let Some(line) = decoder.next() {
             match line {
-                Ok(line) => sort(line, &waiting, &limits),
-                Err(error) => tracing::warn!(%error, "a line of the server was skipped"),
+                Ok(line) => machine.message(Via::Pipe, line),
+                Err(_) => machine.overlong(Via::Pipe, decoder.overlong()),
             }
         }
     }
-    waiting.end();
-}
-
-/// Gives a line to those whom it may concern.
-fn sort(line: &[u8], waiting: &Waiting, limits: &Limits) {
-    let id = match admit(line, limits) {
-        Ok(Message::Response(response)) => response.id,
-        Ok(Message::Notification(_)) => {
-            let notice: Arc<[u8]> = line.into();
-            for slot in waiting.table().requests.values() {
-                let _ = slot.notices.try_send(Arc::clone(&notice));
-            }
-            return;
-        }
-        Ok(Message::Request(_)) => {
-            tracing::debug!("the server sends requests, which no modern server may");
-            return;
-        }
-        Err(refused) => refused.id,
-    };
-    let slot = id.and_then(|id| waiting.table().requests.remove(&id));
-    match slot {
-        Some(slot) => drop(slot.reply.send(line.to_vec())),
-        // Late replies to what was given up, and lines that are none.
-        None => tracing::debug!(bytes = line.len(), "a line of the server belongs to nobody"),
+    // A last line without an end has still been said.
+    if let Some(Ok(line)) = decoder.finish() {
+        machine.message(Via::Pipe, line);
     }
+    silent
 }
 
 impl fmt::Debug for Pipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipe").field("child", &self.command.is_some()).finish_non_exhaustive()
-    }
-}
-
-pub(super) struct Replies {
-    /// Until it has come.
-    reply: Option<oneshot::Receiver<Vec<u8>>>,
-    notices: mpsc::Receiver<Arc<[u8]>>,
-    waiting: Arc<Waiting>,
-    id: RequestId,
-}
-
-impl Replies {
-    /// Notifications first: those that were sent before the reply have come before it.
-    pub(super) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
-        let reply = self.reply.as_mut().ok_or(WireError::Broken)?;
-        tokio::select! {
-            biased;
-            Some(notice) = self.notices.recv() => Ok(notice.to_vec()),
-            reply = reply => {
-                self.reply = None;
-                reply.map_err(|_| WireError::Broken)
-            }
-        }
-    }
-}
-
-impl Drop for Replies {
-    fn drop(&mut self) {
-        self.waiting.table().requests.remove(&self.id);
+        f.debug_struct("Pipe").finish_non_exhaustive()
     }
 }

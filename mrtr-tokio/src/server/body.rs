@@ -28,15 +28,15 @@ enum Kind {
 }
 
 impl ReplyBody {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(Kind::Whole(None))
     }
 
-    pub(super) fn whole(bytes: Vec<u8>) -> Self {
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
         Self(Kind::Whole((!bytes.is_empty()).then(|| bytes.into())))
     }
 
-    pub(super) fn stream(first: Vec<u8>, producer: Producer) -> Self {
+    pub(crate) fn stream(first: Vec<u8>, producer: Producer) -> Self {
         Self(Kind::Stream { first: Some(first.into()), producer })
     }
 }
@@ -85,16 +85,16 @@ impl fmt::Debug for ReplyBody {
 }
 
 /// A piece of a response. The first one has a head.
-pub(super) struct Output {
-    pub(super) head: Option<ReplyHead>,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Output {
+    pub(crate) head: Option<ReplyHead>,
+    pub(crate) bytes: Vec<u8>,
     /// Nothing comes after it.
-    pub(super) last: bool,
+    pub(crate) last: bool,
 }
 
 /// A future that writes a response, polled by whoever wants the next piece of it: no task of its own, so a
 /// peer that does not read holds the handler back instead of filling memory.
-pub(super) struct Producer {
+pub(crate) struct Producer {
     future: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     output: mpsc::Receiver<Output>,
     committing: Arc<Committing>,
@@ -102,7 +102,7 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    pub(super) fn new(
+    pub(crate) fn new(
         future: impl Future<Output = ()> + Send + 'static,
         output: mpsc::Receiver<Output>,
         committing: Arc<Committing>,
@@ -110,7 +110,7 @@ impl Producer {
         Self { future: Some(Box::pin(future)), output, committing, runtime: Handle::current() }
     }
 
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Output>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Output>> {
         if let Some(future) = &mut self.future
             && future.as_mut().poll(cx).is_ready()
         {

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     changes::Changes,
     clock::Clock,
+    room::Room,
     store::{self, AnyStore, Store},
 };
 
@@ -35,6 +36,10 @@ pub struct Bounds {
     /// connection, and streams opened by GET. A call may wait for a person for hours, and the answer, which is a
     /// request, has to find room. Default 1,024.
     pub streams: usize,
+    /// Bytes of bodies that are held at once: those that arrive, and those whose requests are in hand. A body that
+    /// finds no room gets a 503. One message finds it always: less than `Limits::message_bytes` is taken for as
+    /// much. Default 256 MiB.
+    pub body_bytes: usize,
     /// How long a body may take to arrive. Default 30 s.
     pub body_timeout: Duration,
     /// How long a reply may be silent before a comment is sent, so that nobody takes the connection for dead.
@@ -48,6 +53,7 @@ impl Default for Bounds {
             requests: 1_024,
             subscriptions: 1_024,
             streams: 1_024,
+            body_bytes: 256 << 20,
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }
@@ -70,6 +76,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) store: Option<AnyStore>,
     pub(super) requests: Arc<Semaphore>,
+    pub(super) room: Room,
     pub(super) subscriptions: Arc<Semaphore>,
     /// Whether the server is going away: subscriptions are closed in order.
     pub(super) closing: watch::Sender<bool>,
@@ -215,8 +222,10 @@ impl EndpointBuilder {
     pub fn build(self) -> Endpoint {
         store::check(self.service.server().config(), self.store.as_ref());
         let legacy = self.legacy.map(|config| Hub::new(self.service.clone(), config, self.bounds.streams));
+        let message = self.service.server().config().limits.message_bytes;
         Endpoint {
             shared: Arc::new(Shared {
+                room: Room::new(self.bounds.body_bytes.max(message)),
                 requests: Arc::new(Semaphore::new(self.bounds.requests.min(Semaphore::MAX_PERMITS))),
                 subscriptions: Arc::new(Semaphore::new(
                     self.bounds.subscriptions.min(Semaphore::MAX_PERMITS),

@@ -7,6 +7,7 @@ use mrtr_core::{
     catalog::Listen,
     handler::{Reception, Run},
     http::{Accepts, Content, GateFault, ReplyBody as Reply, ReplyClass},
+    jsonrpc::Admission,
     server::RoundEnv,
 };
 use tokio::{
@@ -25,6 +26,7 @@ use super::{
 use crate::{
     clock,
     drive::{Attempt, Committing, Next},
+    room,
 };
 
 /// Answers a request.
@@ -57,23 +59,28 @@ where
             .await;
     }
     let limit = shared.service.server().config().limits.message_bytes;
-    let bytes = match rules::read(body, limit, shared.bounds.body_timeout).await {
+    let mut room = shared.room.take();
+    let bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
         Ok(bytes) => bytes,
         Err(BodyFault::TooLarge) => return rules::refuse(GateFault::TooLarge { limit }, extra),
         Err(BodyFault::TooSlow) => {
             return rules::bare(StatusCode::REQUEST_TIMEOUT, extra, "the body took too long\n");
         }
         Err(BodyFault::Broken) => return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n"),
+        Err(BodyFault::NoRoom) => {
+            return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many bytes at once\n");
+        }
     };
+    let admission = Admission::of(bytes, &shared.service.server().config().limits);
     let mut extra = extra;
     if let Some(hub) = &shared.legacy {
         let visit = Visit { parts: &parts, identity: &identity, accepts };
-        match hub.post(&shared, &visit, &bytes, extra).await {
+        match hub.post(&shared, &visit, &admission, extra).await {
             Posting::Answered(response) => return response,
             Posting::Modern(given) => extra = given,
         }
     }
-    respond(Taken { shared, parts, identity, accepts, bytes, permit }, extra).await
+    respond(Taken { shared, parts, identity, accepts, admission, room, permit }, extra).await
 }
 
 /// A request whose body is read.
@@ -82,7 +89,8 @@ struct Taken {
     parts: Parts,
     identity: Identity,
     accepts: Accepts,
-    bytes: Vec<u8>,
+    admission: Admission,
+    room: room::Taken,
     permit: OwnedSemaphorePermit,
 }
 
@@ -98,7 +106,7 @@ async fn respond(taken: Taken, extra: Extra) -> Response<ReplyBody> {
 
 /// Runs a producer up to the first bytes of its reply; an event stream goes on as the response's body. A producer
 /// that gives nothing is answered for with `nothing`.
-pub(super) async fn begin(
+pub(crate) async fn begin(
     mut producer: Producer,
     extra: Extra,
     nothing: StatusCode,
@@ -120,7 +128,8 @@ pub(super) async fn begin(
 ///
 /// The attempt borrows the body, the headers and the principal, so all of them live in this one future.
 async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) {
-    let Taken { shared, parts, identity, accepts, bytes, permit } = taken;
+    // The room is that of the message, and kept as long.
+    let Taken { shared, parts, identity, accepts, admission, room: _room, permit } = taken;
     let busy = shared.busy.subscribe();
     let entropy = match clock::entropy() {
         Ok(entropy) => entropy,
@@ -131,7 +140,7 @@ async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) 
     };
     let head = Head(&parts);
     let env = RoundEnv::new(shared.clock.now(), entropy, identity.principal()).with_headers(&head);
-    match shared.service.receive(&bytes, env) {
+    match shared.service.receive_message(admission.message(), env) {
         Reception::Reply { bytes, class } => output.finish(class, &bytes).await,
         Reception::Run(run) => drive(run, &shared, &mut output, &committing).await,
         Reception::Listen(listen) => {
@@ -211,12 +220,12 @@ async fn subscribe(listen: &Listen, shared: &Shared, accepts: Accepts, output: &
 }
 
 /// Ready when the flag is up, or nobody is left to raise it.
-pub(super) async fn raised(flag: &mut watch::Receiver<bool>) {
+pub(crate) async fn raised(flag: &mut watch::Receiver<bool>) {
     // What `wait_for` gives holds a lock: it ends here.
     let _ = flag.wait_for(|up| *up).await;
 }
 
-pub(super) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
+pub(crate) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
     // A duration that no clock can reach means never.
     let now = Instant::now();
     let at = now.checked_add(after).unwrap_or_else(|| now + NEVER);

@@ -58,6 +58,59 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    carry(listener, endpoint, options, shutdown).await
+}
+
+/// What answers the requests of a listener's connections.
+pub(crate) trait Front: Send + Sync + 'static {
+    /// Answers one request; `path` is the endpoint's.
+    fn answer(
+        &self,
+        path: &str,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ReplyBody>> + Send;
+
+    /// Nothing new comes; what would stay for long is closed.
+    fn close(&self);
+
+    /// Waits until nothing goes on.
+    fn idle(&self) -> impl Future<Output = ()> + Send;
+
+    /// Which names it takes.
+    fn binding(&self) -> Bind;
+}
+
+impl Front for Endpoint {
+    async fn answer(&self, path: &str, request: Request<Incoming>) -> Response<ReplyBody> {
+        if request.uri().path() == path { self.call(request).await } else { nothing_here() }
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    fn idle(&self) -> impl Future<Output = ()> + Send {
+        Self::idle(self)
+    }
+
+    fn binding(&self) -> Bind {
+        Self::binding(self)
+    }
+}
+
+/// The answer at a path that is not served.
+pub(crate) fn nothing_here() -> Response<ReplyBody> {
+    let text = "nothing here; the endpoint has another path\n";
+    rules::bare(StatusCode::NOT_FOUND, rules::Extra::default(), text)
+}
+
+/// Carries the requests of a listener's connections to whoever answers them.
+pub(crate) async fn carry<F: Front>(
+    listener: TcpListener,
+    endpoint: F,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let address = listener.local_addr()?;
     if endpoint.binding() == Bind::Loopback && !address.ip().is_loopback() {
         tracing::warn!(
@@ -116,9 +169,9 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> (TcpStr
     }
 }
 
-async fn connection(
+async fn connection<F: Front>(
     stream: TcpStream,
-    shared: Arc<(Endpoint, Options)>,
+    shared: Arc<(F, Options)>,
     mut stop: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -129,7 +182,10 @@ async fn connection(
     let options = &shared.1;
     let service = service_fn(|request: Request<Incoming>| {
         let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(at_path(&shared, request).await) }
+        async move {
+            let (front, options) = &*shared;
+            Ok::<_, Infallible>(front.answer(&options.path, request).await)
+        }
     });
     let io = TokioIo::new(Patient::new(stream, options.stall));
     let mut connection = pin!(
@@ -159,17 +215,4 @@ async fn connection(
 /// Ready when the sender is dropped, which is at the end of the grace.
 async fn gone(stop: &mut watch::Receiver<bool>) {
     while stop.changed().await.is_ok() {}
-}
-
-async fn at_path(shared: &(Endpoint, Options), request: Request<Incoming>) -> Response<ReplyBody> {
-    let (endpoint, options) = shared;
-    if request.uri().path() == options.path {
-        endpoint.call(request).await
-    } else {
-        rules::bare(
-            StatusCode::NOT_FOUND,
-            rules::Extra::default(),
-            "nothing here; the endpoint has another path\n",
-        )
-    }
 }

@@ -21,13 +21,13 @@
 //! | `listen` | [`serve`]: connections, slow peers, graceful shutdown |
 //! | `patience` | a connection that gives up on peers that take nothing |
 
-mod body;
+pub(crate) mod body;
 mod endpoint;
-mod exchange;
-mod listen;
+pub(crate) mod exchange;
+pub(crate) mod listen;
 mod patience;
-mod principal;
-mod rules;
+pub(crate) mod principal;
+pub(crate) mod rules;
 mod sessions;
 mod stream;
 #[cfg(feature = "tower")]

@@ -164,10 +164,10 @@ impl<T, F> fmt::Debug for FromExtension<T, F> {
 
 /// Says once what is wrong with the set-up, at the level of errors; after that only to those who look for it.
 #[derive(Debug, Default)]
-pub(super) struct Complaint(AtomicBool);
+pub(crate) struct Complaint(AtomicBool);
 
 impl Complaint {
-    pub(super) fn log(&self, fault: &Misconfigured) {
+    pub(crate) fn log(&self, fault: &Misconfigured) {
         if self.0.swap(true, Ordering::Relaxed) {
             tracing::debug!(fault = %fault, "a request was refused for the server's configuration");
         } else {

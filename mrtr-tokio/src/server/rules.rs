@@ -4,9 +4,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request::Pa
 use mrtr_core::http::{Accepts, Gate, GateFault, Headers, ReplyHead, Verdict};
 
 use super::body::ReplyBody;
+use crate::room::Taken;
 
 /// The headers of a request as the core sees them.
-pub(super) struct Head<'a>(pub(super) &'a Parts);
+pub(crate) struct Head<'a>(pub(crate) &'a Parts);
 
 impl Headers for Head<'_> {
     fn get_all<'h>(&'h self, name: &str, each: &mut dyn FnMut(&'h [u8])) {
@@ -24,7 +25,7 @@ impl Headers for Head<'_> {
 }
 
 /// What the gate says of a request.
-pub(super) enum Ruled {
+pub(crate) enum Ruled {
     /// Go on.
     Read { accepts: Accepts, extra: Extra },
     /// Answer at once, without reading the body.
@@ -33,10 +34,10 @@ pub(super) enum Ruled {
 
 /// Headers to be added to whatever is answered.
 #[derive(Clone, Default)]
-pub(super) struct Extra(Vec<(HeaderName, HeaderValue)>);
+pub(crate) struct Extra(Vec<(HeaderName, HeaderValue)>);
 
 impl Extra {
-    pub(super) fn put(&mut self, name: &str, value: &str) {
+    pub(crate) fn put(&mut self, name: &str, value: &str) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             self.0.push((name, value));
         }
@@ -49,7 +50,7 @@ impl Extra {
     }
 }
 
-pub(super) fn judge(gate: &Gate, parts: &Parts) -> Ruled {
+pub(crate) fn judge(gate: &Gate, parts: &Parts) -> Ruled {
     let head = Head(parts);
     let ruling = gate.check(parts.method.as_str(), &head);
     let mut extra = Extra::default();
@@ -67,7 +68,7 @@ pub(super) fn judge(gate: &Gate, parts: &Parts) -> Ruled {
 }
 
 /// The response to a request that is refused by its head, or for the size of its body.
-pub(super) fn refuse(fault: GateFault, mut extra: Extra) -> Response<ReplyBody> {
+pub(crate) fn refuse(fault: GateFault, mut extra: Extra) -> Response<ReplyBody> {
     let mut body = Vec::new();
     fault.write(&mut body);
     if let Some(allow) = fault.allow() {
@@ -78,7 +79,7 @@ pub(super) fn refuse(fault: GateFault, mut extra: Extra) -> Response<ReplyBody> 
 }
 
 /// A response without a JSON-RPC message: something went wrong below the protocol.
-pub(super) fn bare(status: StatusCode, mut extra: Extra, text: &'static str) -> Response<ReplyBody> {
+pub(crate) fn bare(status: StatusCode, mut extra: Extra, text: &'static str) -> Response<ReplyBody> {
     extra.put("content-type", "text/plain; charset=utf-8");
     if status == StatusCode::SERVICE_UNAVAILABLE {
         extra.put("retry-after", "1");
@@ -89,8 +90,17 @@ pub(super) fn bare(status: StatusCode, mut extra: Extra, text: &'static str) -> 
     respond(status, extra, ReplyBody::whole(text.as_bytes().to_vec()))
 }
 
+/// A page of plain text.
+#[cfg(feature = "bridge")]
+pub(crate) fn text(status: StatusCode, text: String) -> Response<ReplyBody> {
+    let mut extra = Extra::default();
+    extra.put("content-type", "text/plain; version=0.0.4; charset=utf-8");
+    extra.put("cache-control", "no-store");
+    respond(status, extra, ReplyBody::whole(text.into_bytes()))
+}
+
 /// The response with the head that the core gives.
-pub(super) fn reply(head: ReplyHead, mut extra: Extra, body: ReplyBody) -> Response<ReplyBody> {
+pub(crate) fn reply(head: ReplyHead, mut extra: Extra, body: ReplyBody) -> Response<ReplyBody> {
     for (name, value) in head.headers() {
         extra.put(name, value);
     }
@@ -104,19 +114,26 @@ fn respond(status: StatusCode, extra: Extra, body: ReplyBody) -> Response<ReplyB
     response
 }
 
-pub(super) fn status(code: u16) -> StatusCode {
+pub(crate) fn status(code: u16) -> StatusCode {
     StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Why a body could not be read.
-pub(super) enum BodyFault {
+pub(crate) enum BodyFault {
     TooLarge,
     TooSlow,
     Broken,
+    /// It would fit, but for all the others that are held.
+    NoRoom,
 }
 
-/// Reads a body of at most `limit` bytes, whatever its length was said to be.
-pub(super) async fn read<B>(body: B, limit: usize, within: std::time::Duration) -> Result<Vec<u8>, BodyFault>
+/// Reads a body of at most `limit` bytes, whatever its length was said to be, and takes room for it as it comes.
+pub(crate) async fn read<B>(
+    body: B,
+    limit: usize,
+    within: std::time::Duration,
+    room: &mut Taken,
+) -> Result<Vec<u8>, BodyFault>
 where
     B: http_body::Body,
     B::Data: bytes::Buf,
@@ -133,6 +150,7 @@ where
                 if chunk.len() > limit - bytes.len() {
                     return Err(BodyFault::TooLarge);
                 }
+                room.grow(chunk.len()).map_err(|_| BodyFault::NoRoom)?;
                 bytes.extend_from_slice(chunk);
                 let taken = chunk.len();
                 bytes::Buf::advance(&mut data, taken);

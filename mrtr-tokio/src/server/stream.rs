@@ -65,9 +65,15 @@ pub(super) async fn drive(
     loop {
         let transmit = tokio::select! {
             biased;
-            polled = next(session, stream, &shared.clock) => match polled {
-                Some(transmit) => transmit,
-                None => return,
+            polled = next(session, stream, &shared.clock, reader.is_some()) => match polled {
+                Next::Message(transmit) => transmit,
+                Next::Closed => {
+                    // A commit goes on, unheard (A12).
+                    reader = None;
+                    hub.lose(session, stream, &watched, shared.clock.now());
+                    continue;
+                }
+                Next::End => return,
             },
             changed = watched.changed() => {
                 if changed.is_err() {
@@ -116,8 +122,17 @@ pub(super) async fn drive(
     }
 }
 
-/// The next message of a stream; `None` after its last. May be dropped between polls.
-async fn next(session: &SessionHandle, stream: &Stream, clock: &Clock) -> Option<Transmit> {
+/// What comes next on a stream.
+enum Next {
+    Message(Transmit),
+    /// Nothing more for whoever reads it: the session has ended.
+    Closed,
+    /// Nothing more at all.
+    End,
+}
+
+/// What comes next on a stream, which somebody reads or not. May be dropped between polls.
+async fn next(session: &SessionHandle, stream: &Stream, clock: &Clock, is_read: bool) -> Next {
     // A tokio timer that never fires until the session has said when to wake it.
     let mut sleep = pin!(sleep(Duration::MAX));
     let mut armed = None;
@@ -126,7 +141,10 @@ async fn next(session: &SessionHandle, stream: &Stream, clock: &Clock) -> Option
         loop {
             let mut held = session.lock();
             if let Poll::Ready(transmit) = held.poll_stream(stream, cx, clock.now()) {
-                return Poll::Ready(transmit);
+                return Poll::Ready(transmit.map_or(Next::End, Next::Message));
+            }
+            if is_read && held.is_ended() {
+                return Poll::Ready(Next::Closed);
             }
             let at = held.wake_at();
             drop(held);

@@ -19,7 +19,7 @@ use mrtr_core::{
     catalog::Listen,
     framing::{LineDecoder, write_line},
     handler::{Reception, Run, Service},
-    jsonrpc::{Message, RequestId, admit, write_error},
+    jsonrpc::{Admission, Message, RequestId, write_error},
     legacy,
     server::RoundEnv,
 };
@@ -34,6 +34,7 @@ use crate::{
     changes::Changes,
     clock::{self, Clock},
     drive::{Attempt, Committing, Next},
+    room::Room,
     server::Identity,
     store::{self, AnyStore, Store},
 };
@@ -47,6 +48,9 @@ pub struct Options {
     pub changes: Changes,
     /// Requests at once, subscriptions included. Those over the bound get `-32603`. Default 256.
     pub requests: usize,
+    /// Bytes of the lines of these requests. Those over the bound get `-32603`. One message finds room always: less
+    /// than `Limits::message_bytes` is taken for as much. Default 64 MiB.
+    pub request_bytes: usize,
     /// How long requests in hand may still take after the end of the input. Default 5 s.
     pub grace: Duration,
     /// Where the time comes from.
@@ -62,6 +66,7 @@ impl Default for Options {
         Self {
             changes: Changes::new(),
             requests: 256,
+            request_bytes: 64 << 20,
             grace: Duration::from_secs(5),
             clock: Clock::system(),
             store: None,
@@ -113,6 +118,7 @@ pub async fn serve(
         store: options.store,
         lines,
         running: Mutex::new(BTreeMap::new()),
+        room: Room::new(options.request_bytes.max(limit)),
         legacy,
     });
     let mut tasks = JoinSet::new();
@@ -201,6 +207,8 @@ struct Shared {
     lines: mpsc::Sender<Vec<u8>>,
     /// What runs, by its id, with what cancels it.
     running: Mutex<BTreeMap<RequestId, oneshot::Sender<()>>>,
+    /// For their lines.
+    room: Room,
     legacy: Option<Legacy>,
 }
 
@@ -214,16 +222,19 @@ impl Shared {
         closing: &watch::Sender<bool>,
         limit: usize,
     ) {
+        let bytes = line.len();
+        let line = Admission::of(line, &self.service.server().config().limits);
         if let Some(legacy) = &self.legacy
             && let Some(reply) = legacy.take(&line, self.clock.now())
         {
             return self.send(&reply).await;
         }
-        let id = match admit(&line, &self.service.server().config().limits) {
+        let id = match line.message() {
             Ok(Message::Request(request)) => request.id,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => return self.at_once(&line).await,
         };
         let (cancel, cancelled) = oneshot::channel();
+        let mut room = self.room.take();
         let refusal = {
             let mut running = self.running();
             if running.contains_key(&id) {
@@ -231,6 +242,8 @@ impl Shared {
                 Some(RpcError::new(ErrorCode::INVALID_REQUEST, text))
             } else if running.len() >= limit {
                 Some(RpcError::internal("Internal error: too many requests at once"))
+            } else if room.grow(bytes).is_err() {
+                Some(RpcError::internal("Internal error: too many bytes of requests at once"))
             } else {
                 running.insert(id.clone(), cancel);
                 None
@@ -242,12 +255,13 @@ impl Shared {
         let (shared, closing) = (Arc::clone(self), closing.subscribe());
         tasks.spawn(async move {
             shared.request(&id, &line, cancelled, closing).await;
+            drop((line, room));
             shared.running().remove(&id);
         });
     }
 
     /// A message that needs no task: a notification, or something to be refused.
-    async fn at_once(&self, line: &[u8]) {
+    async fn at_once(&self, line: &Admission) {
         match self.receive(line) {
             Some(Reception::Cancelled(id)) => {
                 // Unknown ids are ignored: the reply may have crossed.
@@ -267,11 +281,11 @@ impl Shared {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receive<'a>(&'a self, line: &'a [u8]) -> Option<Reception<'a>> {
+    fn receive<'a>(&'a self, line: &'a Admission) -> Option<Reception<'a>> {
         match clock::entropy() {
             Ok(entropy) => {
                 let env = RoundEnv::new(self.clock.now(), entropy, self.identity.principal());
-                Some(self.service.receive(line, env))
+                Some(self.service.receive_message(line.message(), env))
             }
             Err(error) => {
                 tracing::error!(%error, "the system gives no entropy");
@@ -283,7 +297,7 @@ impl Shared {
     async fn request(
         &self,
         id: &RequestId,
-        line: &[u8],
+        line: &Admission,
         cancelled: oneshot::Receiver<()>,
         closing: watch::Receiver<bool>,
     ) {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use mrtr_core::{
     Limits,
-    client::{Call, Policy, Stopped},
+    client::{Call, NoAnswers, Policy, Why},
     http::HttpErrorKind,
 };
 use mrtr_tokio::{
-    client::{Answer, CallError, Client, NoAnswers, Options, WireError},
+    client::{CallError, Client, Options, WireError},
     server::{Anonymous, Endpoint, Identity},
     stdio,
 };
@@ -18,7 +18,7 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{Running, Seen, Table, client_config, service, text};
+use crate::support::{Answer, Running, Seen, Table, client_config, service, text};
 
 /// A client and a server with nothing but two pipes between them.
 fn pair(options: Options) -> (Client, Seen) {
@@ -42,11 +42,11 @@ fn pair(options: Options) -> (Client, Seen) {
 async fn calls_over_one_pipe_do_not_mix_r_002() {
     let (client, mut seen) = pair(Options::default());
     let waiting = client.clone();
-    let waiting = tokio::spawn(async move { waiting.call_tool("wait", "{}", &mut NoAnswers).await });
+    let waiting = tokio::spawn(async move { waiting.call_tool("wait", "{}", &NoAnswers).await });
     assert_eq!(seen.next().await, "waiting");
-    let (mut ada, mut eve) = (Table::naming("Ada"), Table::naming("Eve"));
+    let (ada, eve) = (Table::naming("Ada"), Table::naming("Eve"));
     let (first, second) =
-        tokio::join!(client.call_tool("name", "{}", &mut ada), client.call_tool("name", "{}", &mut eve));
+        tokio::join!(client.call_tool("name", "{}", &ada), client.call_tool("name", "{}", &eve));
     assert_eq!((text(&first.unwrap()), text(&second.unwrap())), ("Hello, Ada!".into(), "Hello, Eve!".into()));
     seen.go.notify_one();
     assert_eq!(text(&waiting.await.unwrap().unwrap()), "went on");
@@ -56,18 +56,18 @@ async fn calls_over_one_pipe_do_not_mix_r_002() {
 async fn a_dropped_call_is_cancelled_r_188() {
     let (client, mut seen) = pair(Options::default());
     let dropped = client.clone();
-    let call = tokio::spawn(async move { dropped.call_tool("wait", "{}", &mut NoAnswers).await });
+    let call = tokio::spawn(async move { dropped.call_tool("wait", "{}", &NoAnswers).await });
     assert_eq!(seen.next().await, "waiting");
     call.abort();
     assert_eq!(seen.next().await, "dropped");
-    assert_eq!(text(&client.call_tool("echo", r#"{"text":"hi"}"#, &mut NoAnswers).await.unwrap()), "hi");
+    assert_eq!(text(&client.call_tool("echo", r#"{"text":"hi"}"#, &NoAnswers).await.unwrap()), "hi");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_is_given_up_and_told_r_192() {
     let (client, mut seen) = pair(Options::default());
     let started = tokio::time::Instant::now();
-    let failed = client.call_tool("wait", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("wait", "{}", &NoAnswers).await.unwrap_err();
     assert!(matches!(failed, CallError::Timeout), "{failed}");
     // The clock of a call is the system's here; its timeout is waited for in virtual time.
     assert!(started.elapsed() >= Policy::default().request_timeout - Duration::from_secs(1));
@@ -77,34 +77,35 @@ async fn a_silent_server_is_given_up_and_told_r_192() {
 #[tokio::test(start_paused = true)]
 async fn nobody_is_asked_when_another_answer_is_missing_b_63() {
     let (client, _seen) = pair(Options::default());
-    let mut table = Table::new([("name", Answer::Accept(r#"{"name":"Ada"}"#.into()))]);
-    let failed = client.call_tool("name", "{}", &mut table).await.unwrap_err();
-    let CallError::Unanswered(keys) = &failed else { panic!("{failed}") };
-    assert_eq!(keys[0].key, "sure");
-    assert_eq!(failed.to_string(), "not answered: \"sure\" (not in the table)");
-    assert_eq!(table.asked, ["name"]);
+    let table = Table::new([("name", Answer::Accept(r#"{"name":"Ada"}"#.into()))]);
+    let failed = client.call_tool("name", "{}", &table).await.unwrap_err();
+    let CallError::Unanswered { unanswered, .. } = &failed else { panic!("{failed}") };
+    assert_eq!(unanswered[0].key, "sure");
+    assert_eq!(failed.to_string(), "not answered: \"sure\" (nobody could be asked: not in the table)");
+    assert_eq!(table.asked(), ["name"]);
     // A refusal is an answer, the want of one is not.
-    let mut table = Table::new([("name", Answer::Decline)]);
-    assert_eq!(text(&client.call_tool("name", "{}", &mut table).await.unwrap()), "nobody");
-    let mut table = Table::new([("name", Answer::Unavailable("asleep".into()))]);
-    assert!(matches!(client.call_tool("name", "{}", &mut table).await, Err(CallError::Unanswered(_))));
+    let table = Table::new([("name", Answer::Decline)]);
+    assert_eq!(text(&client.call_tool("name", "{}", &table).await.unwrap()), "nobody");
+    let table = Table::new([("name", Answer::Unavailable("asleep".into()))]);
+    assert!(matches!(client.call_tool("name", "{}", &table).await, Err(CallError::Unanswered { .. })));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_fit_is_asked_for_again() {
     let (client, _seen) = pair(Options::default());
-    let mut table = Table::new([
+    let table = Table::new([
         ("name", Answer::Accept("[]".into())),
-        ("name", Answer::Roots("[]".into())),
+        ("name", Answer::Accept(r#"{"name":"A"}"#.into())),
         ("name", Answer::Accept(r#"{"name":"Ada"}"#.into())),
         ("sure", Answer::Accept("{}".into())),
     ]);
-    assert_eq!(text(&client.call_tool("name", "{}", &mut table).await.unwrap()), "Hello, Ada!");
-    assert_eq!((table.asked.len(), table.problems), (4, 2));
-    let mut table = Table::new([("name", Answer::Accept("nonsense".into()))]);
-    let failed = client.call_tool("name", "{}", &mut table).await.unwrap_err();
-    assert!(matches!(&failed, CallError::Answer { key, .. } if key == "name"), "{failed}");
-    assert_eq!(table.asked.len(), 3);
+    assert_eq!(text(&client.call_tool("name", "{}", &table).await.unwrap()), "Hello, Ada!");
+    assert_eq!((table.asked().len(), table.problems()), (4, 2));
+    let table = Table::new([("name", Answer::Accept("nonsense".into()))]);
+    let failed = client.call_tool("name", "{}", &table).await.unwrap_err();
+    let CallError::Unanswered { unanswered, .. } = &failed else { panic!("{failed}") };
+    assert!(matches!(&unanswered[0].why, Why::Invalid(_)), "{failed}");
+    assert_eq!(table.asked().len(), 3);
 }
 
 #[tokio::test]
@@ -112,10 +113,10 @@ async fn a_tool_that_wants_headers_is_looked_up_when_the_server_insists_r_176() 
     let (service, _seen) = service(Limits::default());
     let running = Running::start(Endpoint::new(service, Anonymous::new()), Default::default()).await;
     let client = Client::http(&running.url(), client_config(), Options::default()).unwrap();
-    let reply = client.call_tool("mirrored", r#"{"region":"Zürich"}"#, &mut NoAnswers).await.unwrap();
+    let reply = client.call_tool("mirrored", r#"{"region":"Zürich"}"#, &NoAnswers).await.unwrap();
     assert_eq!(text(&reply), "Zürich");
     // An error of the server's own stays one.
-    let failed = client.call_tool("no-such-tool", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("no-such-tool", "{}", &NoAnswers).await.unwrap_err();
     assert!(matches!(&failed, CallError::Peer(error) if error.code.get() == -32602), "{failed}");
 }
 
@@ -143,9 +144,13 @@ async fn answering(answer: String) -> String {
 async fn redirects_are_not_followed_and_garbage_is_no_answer() {
     let call = |url: String, options: Options| async move {
         let client = Client::http(&url, client_config(), options).unwrap();
-        client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err()
+        client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err()
     };
     let moved = "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+    let failed = call(answering(moved.into()).await, Options::default()).await;
+    let CallError::Wire(WireError::Redirect { to }) = &failed else { panic!("{failed}") };
+    assert_eq!(to, "http://127.0.0.1:1");
+    let moved = "HTTP/1.1 303 See Other\r\nLocation: /mcp\r\nContent-Length: 0\r\n\r\n";
     let failed = call(answering(moved.into()).await, Options::default()).await;
     let CallError::Wire(WireError::Http(error)) = &failed else { panic!("{failed}") };
     assert_eq!(error.kind, HttpErrorKind::Redirect);
@@ -168,7 +173,7 @@ async fn redirects_are_not_followed_and_garbage_is_no_answer() {
     // A stream that breaks off before the reply.
     let broken = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 3\r\n\r\n:\n\n";
     let failed = call(answering(broken.into()).await, Options::default()).await;
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    assert!(matches!(&failed, CallError::Wire(WireError::Broken { .. })), "{failed}");
 }
 
 #[tokio::test]
@@ -178,7 +183,7 @@ async fn addresses_that_are_none_are_refused() {
     }
     // Nobody listens: nothing was sent.
     let client = Client::http("http://127.0.0.1:1/mcp", client_config(), Options::default()).unwrap();
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
     assert!(matches!(&failed, CallError::Wire(WireError::Connect(_))), "{failed}");
 }
 
@@ -187,14 +192,20 @@ async fn a_server_that_has_died_is_started_again_r_185() {
     let runs = std::env::temp_dir().join(format!("mrtr-runs-{}", std::process::id()));
     let _ = std::fs::remove_file(&runs);
     let mut command = Command::new("sh");
-    command.arg("-c").arg("echo run >> \"$0\"; read line; exit 1").arg(&runs);
+    // Says that it is modern, and dies of the call.
+    command.arg("-c").arg(concat!(
+        "echo run >> \"$0\"; read line; id=$(printf %s \"$line\" | sed 's/.*\"id\":\\([0-9]*\\).*/\\1/'); ",
+        r#"echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],"#,
+        r#"\"capabilities\":{},\"ttlMs\":0,\"cacheScope\":\"private\"}}"; read line; exit 1"#,
+    ));
+    command.arg(&runs);
     let client = Client::stdio(command, client_config(), Options::default());
-    let failed = client.call_tool("echo", "{}", &mut NoAnswers).await.unwrap_err();
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    let failed = client.call_tool("echo", "{}", &NoAnswers).await.unwrap_err();
+    assert!(matches!(&failed, CallError::Wire(WireError::Ended(_))), "{failed}");
     // A call that may run twice is sent again, each time to a new process.
     let call = Call::new("tools/call", r#"{"name":"echo","arguments":{}}"#).may_run_twice();
-    let failed = client.call(call, &mut NoAnswers).await.unwrap_err();
-    assert!(matches!(&failed, CallError::Stopped(Stopped::Lost)), "{failed}");
+    let failed = client.call(call, &NoAnswers).await.unwrap_err();
+    assert!(matches!(&failed, CallError::Wire(WireError::Ended(_))), "{failed}");
     let count = std::fs::read_to_string(&runs).unwrap().lines().count();
     std::fs::remove_file(&runs).unwrap();
     assert_eq!(count, 1 + 1 + usize::try_from(Policy::default().resends).unwrap());

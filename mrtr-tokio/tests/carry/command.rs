@@ -8,13 +8,12 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{Table, client_config, text};
-use mrtr_tokio::client::Answer;
+use crate::support::{Answer, Table, client_config, text};
 
-const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
+pub(crate) const MRTR: &str = env!("CARGO_BIN_EXE_mrtr");
 
 /// Standard output, standard error, exit code.
-async fn run(args: &[&str]) -> (String, String, i32) {
+pub(crate) async fn run(args: &[&str]) -> (String, String, i32) {
     let output = Command::new(MRTR).args(args).stdin(Stdio::null()).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
@@ -45,13 +44,15 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
     // What may be chosen is said.
     assert!(run(&["demo", "--answer", "days=3"]).await.1.contains(r#"one of "slow", "normal", "fast""#));
     // Nothing but a yes is a yes.
-    for other in [r#"sure={"action":"decline"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
+    for other in [r#"sure={"action":"yes"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
         let (out, err, code) = run(&["demo", "delete_files", "--answer", other]).await;
         assert_eq!((out.as_str(), code), ("", 3), "{other}: {err}");
     }
     // A refusal that somebody gave is sent.
-    let (out, err, code) = run(&["demo", "delete_files", "--answer", "sure=decline"]).await;
-    assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+    for no in ["sure=decline", r#"sure={"action":"decline"}"#] {
+        let (out, err, code) = run(&["demo", "delete_files", "--answer", no]).await;
+        assert_eq!((out.as_str(), code), ("Nothing was deleted.\n", 0), "{err}");
+    }
 }
 
 #[tokio::test]
@@ -73,9 +74,9 @@ async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     }
     // Nobody listens there, and the reason is the system's.
     let (_, err, code) = run(&["call", "http://127.0.0.1:1/mcp", "plain"]).await;
-    assert!(code == 1 && err.contains("refused"), "{err}");
+    assert!(code == 7 && err.contains("refused"), "{err}");
     let (_, err, code) = run(&["call", "--stdio", "plain", "--", "/no/such/program"]).await;
-    assert!(code == 1 && err.contains("/no/such/program"), "{err}");
+    assert!(code == 7 && err.contains("/no/such/program"), "{err}");
 }
 
 #[tokio::test]
@@ -143,7 +144,7 @@ async fn call_over_stdio_and_over_http() {
     let (out, _, code) = run(&["call", &url]).await;
     assert!(code == 0 && out.contains("delete_files"), "{out}");
     let (out, err, code) = run(&["call", &url, "nonesuch"]).await;
-    assert_eq!((out.as_str(), code), ("", 1), "{err}");
+    assert_eq!((out.as_str(), code), ("", 4), "{err}");
 }
 
 #[tokio::test]
@@ -151,11 +152,11 @@ async fn the_library_drives_the_command_as_its_child_and_lets_it_end() {
     let mut command = Command::new(MRTR);
     command.args(["serve", "--stdio"]).stderr(Stdio::null());
     let client = Client::stdio(command, client_config(), Options::default());
-    let mut table = Table::new([
+    let table = Table::new([
         ("days", Answer::Accept(r#"{"days":3}"#.into())),
         ("pace", Answer::Accept(r#"{"pace":"slow"}"#.into())),
     ]);
-    let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &mut table).await.unwrap();
+    let reply = client.call_tool("plan", r#"{"city":"Lisbon"}"#, &table).await.unwrap();
     assert_eq!((text(&reply).as_str(), reply.rounds()), ("Lisbon, 3 days, slow", 3));
     client.close().await;
 }
@@ -191,4 +192,82 @@ async fn keys_are_made_for_their_owner_alone() {
     // With a key of its own there is nothing to warn of.
     assert_eq!(err, "");
     std::fs::remove_file(&path).unwrap();
+}
+
+async fn served(more: &[&str]) -> (tokio::process::Child, String) {
+    let mut server = Command::new(MRTR);
+    server.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
+    server.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut server = server.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next_line().await.unwrap().unwrap();
+    (server, url)
+}
+
+#[tokio::test]
+async fn servers_of_the_eras_with_sessions_are_called_alike() {
+    let (_server, url) = served(&[]).await;
+    let answers = ["--args", r#"{"city":"Oslo"}"#, "--answer", "days=2", "--answer", "pace=\"slow\""];
+    for era in [&["--era", "legacy"][..], &["--era", "modern"], &[]] {
+        let (out, err, code) = run(&[&["call", &url, "plan"], era, &answers].concat()).await;
+        assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
+        let stdio = [&["call", "--stdio", "plan"], era, &answers, &["--", MRTR, "serve", "--stdio"]].concat();
+        let (out, err, code) = run(&stdio).await;
+        assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
+    }
+    // Questions without keys are numbered, and one that is not answered is a failure of its own.
+    let numbered = ["call", &url, "delete_files", "--era", "legacy", "--answer", "1=accept"];
+    assert_eq!(run(&numbered).await.0, "Deleted 3 files.\n");
+    let (out, err, code) =
+        run(&["call", &url, "greet_two", "--era", "legacy", "--answer", "1=decline"]).await;
+    assert_eq!((out.as_str(), code), ("", 3), "{err}");
+    assert!(err.contains("--answer 2="), "{err}");
+    // A server of one era is not a server of the other.
+    let (_modern, url) = served(&["--modern-only"]).await;
+    let (_, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--era", "legacy"]).await;
+    assert_eq!(code, 0, "{err}");
+}
+
+#[tokio::test]
+async fn heads_are_shown_without_what_is_secret() {
+    let (_server, url) = served(&[]).await;
+    let call =
+        ["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--trace-headers", "--header", "X-Key: secret"];
+    let (_, err, code) = run(&call).await;
+    assert_eq!(code, 0, "{err}");
+    for shown in
+        ["→ POST /mcp", "→   mcp-method: tools/call", "→   mcp-name: plain", "← 200 OK", "←   content-type:"]
+    {
+        assert!(err.contains(shown), "{shown}: {err}");
+    }
+    assert!(err.contains("x-key: (6 bytes, not shown)") && !err.contains("secret"), "{err}");
+    let (_, err, _) = run(&[&call[..], &["--era", "legacy"]].concat()).await;
+    assert!(err.contains("mcp-session-id: (32 bytes, not shown)"), "{err}");
+}
+
+#[tokio::test]
+async fn proxies_are_those_of_the_environment() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let mut lines = BufReader::new(listener.accept().await.unwrap().0).lines();
+        lines.next_line().await.unwrap().unwrap()
+    });
+    let call = |name: &'static str, value: String, more: &'static [&'static str]| {
+        let mut command = Command::new(MRTR);
+        command.args(["call", "http://mcp.example.invalid/mcp", "plain"]).args(more).stdin(Stdio::null());
+        for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"] {
+            command.env_remove(name);
+        }
+        command.env(name, value);
+        async move { command.output().await.unwrap() }
+    };
+    // Somebody is asked, and hangs up.
+    assert_eq!(call("http_proxy", proxy.clone(), &[]).await.status.code(), Some(7));
+    assert_eq!(asked.await.unwrap(), "POST http://mcp.example.invalid/mcp HTTP/1.1");
+    // Otherwise the name would have to be found, and there is no such name.
+    let direct = call("http_proxy", proxy, &["--proxy", "none"]).await;
+    assert_eq!(direct.status.code(), Some(7));
+    assert!(!String::from_utf8_lossy(&direct.stderr).contains("proxy"));
+    assert_eq!(call("http_proxy", "socks5://p.example".into(), &[]).await.status.code(), Some(2));
 }

@@ -16,10 +16,10 @@ async fn a_whole_exchange_r_057_r_087() {
     let (service, _seen) = service(Limits::default());
     let running = Running::start(Endpoint::new(service, Anonymous::new()), Options::default()).await;
     let client = Client::http(&running.url(), client_config(), ClientOptions::default()).unwrap();
-    let mut table = Table::naming("Ada");
-    let reply = client.call_tool("name", "{}", &mut table).await.unwrap();
+    let table = Table::naming("Ada");
+    let reply = client.call_tool("name", "{}", &table).await.unwrap();
     assert_eq!((text(&reply).as_str(), reply.rounds(), reply.may_be_kept()), ("Hello, Ada!", 3, false));
-    assert_eq!(table.asked, ["name", "sure"]);
+    assert_eq!(table.asked(), ["name", "sure"]);
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().any(|tool| tool.name == "mirrored"), "{tools:?}");
 }
@@ -141,6 +141,36 @@ async fn too_many_connections_wait_and_too_many_requests_are_told() {
     assert_eq!(seen.next().await, "waiting");
     seen.go.notify_one();
     assert_eq!(third.response().await.status, 200);
+}
+
+/// G-38: many messages that are each within their bound do not add up to more than all may take.
+#[tokio::test]
+async fn bodies_share_a_bound_of_bytes() {
+    let mut limits = Limits::default();
+    limits.message_bytes = 800;
+    let (service, mut seen) = service(limits);
+    let mut bounds = Bounds::default();
+    bounds.body_bytes = 1_000;
+    let endpoint = Endpoint::builder(service, Anonymous::new()).bounds(bounds).build();
+    let running = Running::start(endpoint, Options::default()).await;
+    let long = |bytes: usize| format!("{:bytes$}", call(2, "echo", r#"{"text":"hi"}"#));
+    let send = async |bytes: usize| {
+        let mut peer = running.connect().await;
+        peer.post(&long(bytes), "").await;
+        peer.response().await
+    };
+    let mut first = running.connect().await;
+    let bytes = 400;
+    first.post(&format!("{:bytes$}", call(1, "wait", "{}")), "").await;
+    assert_eq!(seen.next().await, "waiting");
+    assert!(long(0).len() <= 600 && send(600).await.status == 200);
+    let refused = send(601).await;
+    assert!(refused.status == 503 && refused.head.contains("retry-after: 1"), "{}", refused.head);
+    assert_eq!(refused.body, "too many bytes at once\n");
+    seen.go.notify_one();
+    assert!(first.response().await.body.contains("went on"));
+    assert_eq!(send(800).await.status, 200);
+    assert_eq!(send(801).await.status, 413);
 }
 
 #[tokio::test]

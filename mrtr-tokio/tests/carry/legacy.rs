@@ -16,11 +16,13 @@ use crate::{
 };
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-const CALL: &str =
+pub(crate) const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"name","arguments":{}}}"#;
-const NAME: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
-const SURE: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept","content":{}}}"#;
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Hello, Ada!"}]}}"#;
+pub(crate) const NAME: &str =
+    r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
+pub(crate) const SURE: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"action":"accept","content":{}}}"#;
+pub(crate) const HELLO: &str =
+    r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Hello, Ada!"}]}}"#;
 
 fn initialize(version: &str) -> String {
     format!(
@@ -30,13 +32,13 @@ fn initialize(version: &str) -> String {
 }
 
 /// A client of a legacy revision, in a session.
-struct Client {
-    server: Running,
-    session: String,
+pub(crate) struct Client {
+    pub(crate) server: Running,
+    pub(crate) session: String,
 }
 
 impl Client {
-    async fn begin(version: &str, config: LegacyConfig, bounds: Bounds) -> (Self, Seen, Endpoint) {
+    pub(crate) async fn begin(version: &str, config: LegacyConfig, bounds: Bounds) -> (Self, Seen, Endpoint) {
         let (service, seen) = service(Limits::default());
         let endpoint = Endpoint::builder(service, Anonymous::new()).legacy(config).bounds(bounds).build();
         let server = Running::start(endpoint.clone(), Options::default()).await;
@@ -52,7 +54,7 @@ impl Client {
         (client, seen, endpoint)
     }
 
-    async fn send(&self, method: &str, more: &str, body: &str) -> Raw {
+    pub(crate) async fn send(&self, method: &str, more: &str, body: &str) -> Raw {
         let mut raw = self.server.connect().await;
         let session = &self.session;
         let accept = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n";
@@ -65,12 +67,12 @@ impl Client {
         raw
     }
 
-    async fn post(&self, body: &str) -> Response {
+    pub(crate) async fn post(&self, body: &str) -> Response {
         self.send("POST", "", body).await.response().await
     }
 
     /// Posts a call and reads to its first question.
-    async fn ask(&self) -> (Raw, Event) {
+    pub(crate) async fn ask(&self) -> (Raw, Event) {
         let mut stream = self.send("POST", "", CALL).await;
         let head = stream.until("\r\n\r\n").await.to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 200") && head.contains("text/event-stream"), "{head}");
@@ -80,12 +82,12 @@ impl Client {
     }
 }
 
-struct Event {
-    id: String,
-    data: String,
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) data: String,
 }
 
-async fn event(stream: &mut Raw) -> Event {
+pub(crate) async fn event(stream: &mut Raw) -> Event {
     let mut lines = stream.until("\n\n").await;
     // Comments first.
     while !lines.contains("data: ") {
@@ -215,6 +217,7 @@ async fn questions_end_when_nobody_comes_back_r_239() {
     tokio::time::timeout(Duration::from_secs(10), endpoint.idle()).await.unwrap();
 }
 
+/// R-232: nothing that a client or a proxy counts as silence while it waits for a person.
 #[tokio::test]
 async fn comments_while_a_person_thinks_r_232() {
     let mut bounds = Bounds::default();
@@ -250,6 +253,9 @@ async fn answers_find_room_when_streams_do_not() {
     assert_eq!(client.post(&CALL.replace("\"id\":1", "\"id\":9")).await.status, 503);
     assert_eq!(client.post(NAME).await.status, 202);
     assert!(event(&mut stream).await.data.contains(r#""id":2"#));
+    // What is answered at once needs no stream.
+    let ping = client.post(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;
+    assert_eq!((ping.status, &*ping.body), (200, r#"{"jsonrpc":"2.0","id":9,"result":{}}"#));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A server on a pair of pipes, under virtual time.
 
-use mrtr_core::{Limits, catalog::Change};
+use mrtr_core::{Limits, catalog::Change, handler::Service};
 use mrtr_tokio::{
     server::Identity,
     stdio::{Options, serve},
@@ -22,6 +22,10 @@ pub(crate) struct Peer {
 
 pub(crate) fn start(limits: Limits, options: Options) -> (Peer, Seen) {
     let (service, seen) = service(limits);
+    (serve_on_a_pipe(service, options), seen)
+}
+
+pub(crate) fn serve_on_a_pipe(service: Service, options: Options) -> Peer {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -29,7 +33,7 @@ pub(crate) fn start(limits: Limits, options: Options) -> (Peer, Seen) {
         let _ = stopped.await;
     }));
     let (output, input) = tokio::io::split(ours);
-    (Peer { input: Some(input), output: BufReader::new(output).lines(), served, stop: Some(stop) }, seen)
+    Peer { input: Some(input), output: BufReader::new(output).lines(), served, stop: Some(stop) }
 }
 
 impl Peer {
@@ -128,6 +132,29 @@ async fn what_is_no_message_costs_one_line() {
     peer.send(&call(2, "echo", r#"{"text":"hi"}"#)).await;
     let refused = peer.line().await;
     assert!(refused.contains("\"id\":2") && refused.contains("too many requests"), "{refused}");
+}
+
+/// G-38: many messages that are each within their bound do not add up to more than all may take.
+#[tokio::test(start_paused = true)]
+async fn lines_share_a_bound_of_bytes() {
+    let mut limits = Limits::default();
+    limits.message_bytes = 800;
+    let mut options = Options::default();
+    options.request_bytes = 1_000;
+    let (mut peer, mut seen) = start(limits, options);
+    let long = |id, bytes: usize| format!("{:bytes$}", call(id, "echo", r#"{"text":"hi"}"#));
+    let bytes = 400;
+    peer.send(&format!("{:bytes$}", call(1, "wait", "{}"))).await;
+    assert_eq!(seen.next().await, "waiting");
+    peer.send(&long(2, 600)).await;
+    assert!(long(2, 0).len() <= 600 && peer.line().await.contains("hi"));
+    peer.send(&long(3, 601)).await;
+    let refused = peer.line().await;
+    assert!(refused.contains("\"id\":3") && refused.contains("too many bytes"), "{refused}");
+    seen.go.notify_one();
+    assert!(peer.line().await.contains("went on"));
+    peer.send(&long(4, 800)).await;
+    assert!(peer.line().await.contains("hi"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,18 +1,20 @@
 //! Services with handlers that tests can see into, and a peer that speaks HTTP byte by byte.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use mrtr_core::{
     Limits,
     catalog::Tool,
-    client::Config as ClientConfig,
+    client::{Answerer, Answering, Config as ClientConfig, Elicit, ElicitUrl, NotAnswered, Question},
     form::{Elicited, Field, Form},
     handler::{Ctx, RpcError, Service, ToolResult},
     server::{Config, Server},
     wire::{Action, ClientCapabilities, Implementation},
 };
 use mrtr_tokio::{
-    client::{Answer, Answerer, Question},
     keys::KeySource,
     server::{self, Endpoint, Options},
 };
@@ -226,6 +228,11 @@ impl Raw {
         Response { status, head, body }
     }
 
+    /// Reads to the end of a chunked response.
+    pub(crate) async fn rest_of_chunks(&mut self) -> String {
+        self.until("\r\n0\r\n\r\n").await
+    }
+
     /// Reads to the end of the connection.
     pub(crate) async fn rest(&mut self) -> String {
         // A reset is an end, too.
@@ -234,37 +241,105 @@ impl Raw {
     }
 }
 
+#[derive(Clone)]
+pub(crate) enum Answer {
+    Accept(String),
+    Decline,
+    Unavailable(String),
+}
+
 /// Answers from a list; keys that are not there cannot be answered.
-pub(crate) struct Table {
-    pub(crate) answers: Vec<(&'static str, Answer)>,
-    pub(crate) asked: Vec<String>,
-    pub(crate) problems: usize,
+pub(crate) struct Table(Mutex<State>);
+
+struct State {
+    answers: Vec<(&'static str, Answer)>,
+    asked: Vec<String>,
+    problems: usize,
 }
 
 impl Table {
     pub(crate) fn new(answers: impl IntoIterator<Item = (&'static str, Answer)>) -> Self {
-        Self { answers: answers.into_iter().collect(), asked: Vec::new(), problems: 0 }
+        let answers = answers.into_iter().collect();
+        Self(Mutex::new(State { answers, asked: Vec::new(), problems: 0 }))
     }
 
     pub(crate) fn naming(name: &str) -> Self {
         let content = format!("{{\"name\":\"{name}\"}}");
         Self::new([("name", Answer::Accept(content)), ("sure", Answer::Accept("{}".into()))])
     }
+
+    /// The keys of what was asked, in order. Questions without one count by a word of their message.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.0.lock().unwrap().asked.clone()
+    }
+
+    pub(crate) fn problems(&self) -> usize {
+        self.0.lock().unwrap().problems
+    }
+
+    fn answer(&self, question: &Question<'_>) -> Result<Answer, NotAnswered> {
+        let mut state = self.0.lock().unwrap();
+        let key = key(question);
+        state.asked.push(key.clone());
+        state.problems += usize::from(question.problem().is_some());
+        let none = || NotAnswered::Unavailable(String::from("not in the table"));
+        let at = state.answers.iter().position(|(known, _)| *known == key).ok_or_else(none)?;
+        // The last answer to a key stays.
+        let more = state.answers.iter().filter(|(known, _)| *known == key).count() > 1;
+        let answer = if more { state.answers.remove(at).1 } else { state.answers[at].1.clone() };
+        match answer {
+            Answer::Unavailable(reason) => Err(NotAnswered::Unavailable(reason)),
+            Answer::Accept(_) | Answer::Decline => Ok(answer),
+        }
+    }
+}
+
+/// Its key; of a question that has none, what it asks for in the example tools.
+fn key(question: &Question<'_>) -> String {
+    match question.key() {
+        Some(key) => key.into(),
+        None if question.request().message().is_some_and(|message| message.contains("Are you")) => {
+            "sure".into()
+        }
+        None => "name".into(),
+    }
 }
 
 impl Answerer for Table {
-    fn could_answer(&mut self, question: Question<'_>) -> Result<(), String> {
-        let known = self.answers.iter().any(|(key, _)| *key == question.key());
-        if known { Ok(()) } else { Err(String::from("not in the table")) }
+    fn forms(&self) -> Option<&dyn Elicit> {
+        Some(self)
     }
 
-    async fn answer(&mut self, question: Question<'_>) -> Answer {
-        self.asked.push(question.key().into());
-        self.problems += usize::from(question.problem().is_some());
-        let at = self.answers.iter().position(|(key, _)| *key == question.key()).unwrap();
-        // The last answer to a key stays.
-        let more = self.answers.iter().filter(|(key, _)| *key == question.key()).count() > 1;
-        if more { self.answers.remove(at).1 } else { self.answers[at].1.clone() }
+    fn urls(&self) -> Option<&dyn ElicitUrl> {
+        Some(self)
+    }
+
+    fn could_answer(&self, question: Question<'_>) -> Result<(), NotAnswered> {
+        let key = key(&question);
+        let known = self.0.lock().unwrap().answers.iter().any(|(known, _)| *known == key);
+        if known { Ok(()) } else { Err(NotAnswered::Unavailable(String::from("not in the table"))) }
+    }
+}
+
+impl Elicit for Table {
+    fn elicit<'a>(&'a self, question: Question<'a>) -> Answering<'a, Elicited<String>> {
+        Box::pin(async move {
+            Ok(match self.answer(&question)? {
+                Answer::Accept(content) => Elicited::Accept(content),
+                Answer::Decline | Answer::Unavailable(_) => Elicited::Decline,
+            })
+        })
+    }
+}
+
+impl ElicitUrl for Table {
+    fn elicit_url<'a>(&'a self, question: Question<'a>) -> Answering<'a, Action> {
+        Box::pin(async move {
+            Ok(match self.answer(&question)? {
+                Answer::Accept(_) => Action::Accept,
+                Answer::Decline | Answer::Unavailable(_) => Action::Decline,
+            })
+        })
     }
 }
 

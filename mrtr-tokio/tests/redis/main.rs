@@ -13,6 +13,10 @@ fn url() -> String {
     std::env::var("MRTR_TEST_REDIS").expect("MRTR_TEST_REDIS: the address of a Redis for the tests")
 }
 
+/// A connection that is patient, also with a machine that is busy with something else.
 async fn plain() -> redis::aio::MultiplexedConnection {
-    redis::Client::open(url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+    let patience = Some(std::time::Duration::from_secs(60));
+    let patient =
+        redis::AsyncConnectionConfig::new().set_connection_timeout(patience).set_response_timeout(patience);
+    redis::Client::open(url()).unwrap().get_multiplexed_async_connection_with_config(&patient).await.unwrap()
 }

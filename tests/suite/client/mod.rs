@@ -1,13 +1,16 @@
 //! The client through its public API: bytes in, bytes out, time as an argument.
 
+mod answerers;
 mod answers;
 mod asks;
+mod echoes;
 mod exchange;
 mod laws;
 mod limits;
 mod repeats;
 mod request;
 mod saved;
+mod sealed;
 mod transport;
 
 use mrtr_core::{

@@ -33,6 +33,7 @@ fn r_032_r_034_every_request_says_version_capabilities_and_name() {
     );
 }
 
+/// trace headers among them.
 #[test]
 fn r_010_r_093_members_go_out_as_they_are_and_in_their_order() {
     let params = concat!(

@@ -127,6 +127,20 @@ fn r_188_r_187_cancelling_takes_a_message_on_a_pipe_and_none_on_an_own_stream() 
     assert!(out.is_empty());
 }
 
+/// `Policy::resends` at its edges: 0, 1, n, n + 1.
+#[test]
+fn g_29_a_call_is_sent_again_so_often_and_no_oftener() {
+    for resends in [0, 1, 4] {
+        let client = client_with(|_, policy| policy.resends = resends);
+        let call = Call::new("tools/call", r#"{"name":"t"}"#).may_run_twice();
+        let mut exchange = client.start(0.into(), call, at(0), &mut Vec::new()).unwrap();
+        for id in 1..=resends {
+            exchange = exchange.lost().unwrap().send(i64::from(id).into(), at(0), &mut Vec::new()).unwrap();
+        }
+        assert_eq!(exchange.lost().unwrap_err(), Stopped::Lost);
+    }
+}
+
 #[test]
 fn r_096_g_29_a_broken_connection_repeats_only_what_may_run_twice() {
     assert_eq!(start(&client()).lost().unwrap_err(), Stopped::Lost);

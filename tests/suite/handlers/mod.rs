@@ -4,3 +4,4 @@ mod degrading;
 mod return_style;
 mod scripts;
 mod tickets;
+mod up_front;

@@ -166,11 +166,12 @@ fn answers_of_earlier_rounds_and_changed_questions() {
     // Asked by now, and not answered.
     let (seen, _) = desk.retry(&third, json!({}), &confirm("Book the ballroom?"));
     assert_eq!(seen, "Given(Party { people: 4 }) Missing");
-    // Back to the first question: its answer is still on record (G-25).
-    let (seen, _) = desk.retry(&third, json!({}), &confirm("Book?"));
-    assert_eq!(seen, "Given(Party { people: 4 }) Given(())");
-    // A later answer to the same question wins over an earlier one.
-    let (_, again) = desk.retry(&third, yes, &confirm("Book?"));
+    // Back to the first question: the yes to it is older than another question under its key, and counts no more; as in a
+    // handler, whose journal was cut off there (A8).
+    let (seen, again) = desk.retry(&third, yes, &confirm("Book?"));
+    assert_eq!(seen, "Given(Party { people: 4 }) Changed");
+    let (seen, _) = desk.retry(&again, json!({}), &confirm("Book?"));
+    assert_eq!(seen, "Given(Party { people: 4 }) Missing");
     let (seen, _) = desk.retry(&again, json!({"sure": decline()}), &confirm("Book?"));
     assert_eq!(seen, "Given(Party { people: 4 }) Declined");
 }

@@ -1,4 +1,4 @@
-//! What a session does besides asking: its beginning, calls, lists, notifications, cancellation.
+//! What a session does besides asking: its beginning, calls, lists, cancellation.
 
 use std::sync::{
     Arc,
@@ -8,10 +8,10 @@ use std::sync::{
 use futures::future;
 use mrtr_core::{
     ErrorCode,
-    catalog::{CacheHints, Change, Prompt, Resource, ResourceTemplate, Tool},
+    catalog::{CacheHints, Prompt, Resource, ResourceTemplate, Tool},
     handler::{Content, Ctx, Output, PromptResult, ResourceResult, RpcError, Service, ToolResult},
     server::Server,
-    wire::{AskKind, LogLevel, Requirement},
+    wire::{AskKind, Requirement},
 };
 use mrtr_tests::{
     legacy::{Client, text},
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::{NARROW, NEWEST, OLDEST, all, client, n, number, service, shown};
 
 /// A service with something of every kind.
-fn rich() -> Service {
+pub(super) fn rich() -> Service {
     let echo = |ctx: Ctx| async move { Ok::<_, RpcError>(ToolResult::text(ctx.target())) };
     Service::new(Server::new(world::config()))
         .instructions("Be kind.")
@@ -271,36 +271,6 @@ fn foreign_parameters_are_ignored_g12() {
     assert_eq!(text(&client.only()), "2");
 }
 
-/// progress under the token of the call; log messages from the level that the session has set, also
-/// while the call runs; none before.
-#[test]
-fn notifications_follow_token_and_level_r244() {
-    let mut client = client(|ctx: Ctx| async move {
-        ctx.progress(1.0, Some(4.0), Some("on the way"));
-        ctx.log(LogLevel::Error, "first");
-        number(&ctx, "a").await?;
-        ctx.log(LogLevel::Info, "second");
-        ctx.log(LogLevel::Error, "third");
-        ctx.progress(0.5, None, None);
-        ctx.progress(2.0, None, None);
-        Ok(ToolResult::text("done"))
-    });
-    client.start("tools/call", json!({"name": "t", "_meta": {"progressToken": 7}}));
-    let said = client.drain();
-    assert_eq!(said.len(), 2);
-    assert_eq!(
-        said[0]["params"],
-        json!({"progressToken": 7, "progress": 1, "total": 4, "message": "on the way"})
-    );
-    assert_eq!(client.request("logging/setLevel", json!({"level": "warning"}))["result"], json!({}));
-    assert_eq!(client.request("logging/setLevel", json!({"level": "loud"}))["error"]["code"], -32602);
-    client.answer(&said[1], n(1));
-    let said = client.drain();
-    assert_eq!(said[0]["params"], json!({"level": "error", "data": "third"}));
-    assert_eq!(said[1]["params"], json!({"progressToken": 7, "progress": 2}));
-    assert_eq!(text(&said[2]), "done");
-}
-
 /// A11, A12: `once` makes its value once; commits run in order after an `Ok`, and the first `Err` is the reply.
 #[test]
 fn once_and_commits_a12() {
@@ -450,38 +420,6 @@ fn an_id_in_use_is_refused_r229() {
     assert_eq!((again.get("id"), &again["error"]["code"]), (None, &json!(-32600)));
     client.answer(&ask, n(1));
     assert_eq!(client.only()["id"], call);
-}
-
-/// ping both ways.
-#[test]
-fn ping_both_ways_r244() {
-    let mut client = client(|_: Ctx| async { Ok(ToolResult::text("")) });
-    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-    assert!(client.session.ping());
-    let ping = client.only();
-    assert_eq!((&ping["method"], client.session.unanswered_pings()), (&json!("ping"), 1));
-    client.answer(&ping, json!({}));
-    assert_eq!(client.session.unanswered_pings(), 0);
-}
-
-/// changes, and resources to those who have subscribed to them.
-#[test]
-fn changes_are_announced_r244() {
-    let mut client = Client::new(rich(), NEWEST, json!({}));
-    assert!(client.session.changed(&Change::Tools));
-    assert!(!client.session.changed(&Change::Resource("r:x".into())));
-    assert_eq!(client.request("resources/subscribe", json!({"uri": "r:x"}))["result"], json!({}));
-    assert_eq!(client.request("resources/subscribe", json!({"uri": "r:q"}))["error"]["code"], -32002);
-    assert!(client.session.changed(&Change::Resource("r:x".into())));
-    assert_eq!(client.request("resources/unsubscribe", json!({"uri": "r:x"}))["result"], json!({}));
-    assert!(!client.session.changed(&Change::Resource("r:x".into())));
-    let said = client.drain();
-    assert_eq!(said.len(), 2);
-    assert_eq!(said[0]["method"], "notifications/tools/list_changed");
-    assert_eq!(
-        (&said[1]["method"], &said[1]["params"]),
-        (&json!("notifications/resources/updated"), &json!({"uri": "r:x"}))
-    );
 }
 
 /// A panic ends its call and no other.

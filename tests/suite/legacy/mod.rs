@@ -6,8 +6,11 @@ mod calls;
 mod driving;
 mod http;
 mod laws;
+mod leaving;
+mod notices;
 mod opening;
 mod random;
+mod rounds;
 
 use mrtr_core::{
     form::{Elicited, Field, Form},

@@ -20,7 +20,7 @@ fn asking(form: Form) -> World {
     })
 }
 
-/// R-114…R-123, B-75, B-76: the nine shapes on the wire, in the author's order, with nothing that the language does not have.
+/// R-113 (no `mode` is a form), R-114, R-115, R-116, R-117, R-118…R-123, B-75, B-76: the nine shapes on the wire, in the author's order, with nothing that the language does not have.
 #[test]
 fn r_115_r_121_fields_on_the_wire() {
     let raw = json!({
@@ -73,6 +73,16 @@ fn r_123_forms_outside_the_language_are_not_sent() {
         json!({"anyOf": [{"type": "string"}, {"type": "number"}]}),
         json!({"type": "null"}),
         json!(true),
+        // Read from a peer these would be ignored; a handler must not say them.
+        json!({"type": "string", "pattern": "^a"}),
+        json!({"type": "string", "minimum": 1}),
+        json!({"type": "integer", "multipleOf": 2}),
+        json!({"type": "number", "exclusiveMinimum": 0}),
+        json!({"type": "boolean", "const": true}),
+        json!({"type": "string", "enum": ["a"], "maxLength": 1}),
+        json!({"type": "string", "oneOf": [{"const": "a", "title": "A", "description": "d"}]}),
+        json!({"type": "array", "items": {"enum": ["a"]}, "uniqueItems": true}),
+        json!({"type": "array", "items": {"type": "string", "enum": ["a"], "minLength": 1}}),
     ] {
         let schema = json!({"type": "object", "properties": {"p": property}});
         let request = ask(

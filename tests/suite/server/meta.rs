@@ -175,7 +175,7 @@ fn r_043_asks_carry_no_meta() {
     assert_eq!(members, ["dev.mrtr/invalid", "io.modelcontextprotocol/serverInfo"]);
 }
 
-/// B-24, B-64, G-54: what legally changes in `_meta` from round to round breaks nothing.
+/// B-24, B-64, G-54: what legally changes in `_meta` from round to round breaks nothing.
 #[test]
 fn b_24_what_may_change_in_meta_from_round_to_round() {
     let mut world = world();

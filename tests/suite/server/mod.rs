@@ -1,6 +1,7 @@
 //! The server through its public API: bytes in, bytes out, rule by rule.
 
 mod catalog;
+mod conversation;
 mod elicitation;
 mod envelope;
 mod errors;

@@ -1,10 +1,12 @@
-"""Writes ../seal.json: sealed states, tickets and blobs made without mrtr.
+#!/usr/bin/env python3
+"""Computes tests/vectors/seal.json: sealed states, tickets and blobs made without mrtr.
+
+    python3 tests/vectors/tools/seal.py           write the file
+    python3 tests/vectors/tools/seal.py --check   fail if the file is not what would be written
 
 An implementation of the format in mrtr-core's `seal` module, from its description alone, over the PyPI package
-`cryptography` (tried with 48.0.0); that has no XChaCha20-Poly1305, so HChaCha20 is written out here and checked against
-the vector of draft-irtf-cfrg-xchacha-03, section 2.2.1.
-
-    pip install cryptography && python3 tests/vectors/tools/seal.py
+`cryptography` (that of tests/interop/python will do); that has no XChaCha20-Poly1305, so HChaCha20 is written out here
+and checked against the vector of draft-irtf-cfrg-xchacha-03, section 2.2.1.
 
 The output depends on nothing but this file. Every number in it is big-endian hexadecimal or a plain JSON number of
 milliseconds.
@@ -15,6 +17,7 @@ import hashlib
 import json
 import pathlib
 import struct
+import sys
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
@@ -367,5 +370,11 @@ out = {
     "blobs": list(blobs()),
 }
 path = pathlib.Path(__file__).resolve().parent.parent / "seal.json"
-path.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-print(f"{path.name}: {len(out['states'])} states, {len(out['refusals'])} refusals, {len(out['tickets'])} tickets, {len(out['blobs'])} blobs")
+text = json.dumps(out, indent=1, ensure_ascii=False) + "\n"
+if sys.argv[1:] == ["--check"]:
+    if path.read_text(encoding="utf-8") != text:
+        sys.exit(f"{path.name} is not what {pathlib.Path(__file__).name} computes")
+else:
+    path.write_text(text, encoding="utf-8")
+counts = ", ".join(f"{len(out[kind])} {kind}" for kind in ("states", "refusals", "tickets", "blobs"))
+print(f"{path.name}: {counts}")

@@ -481,6 +481,7 @@ pub(super) fn seal_error(error: &SealError) -> RpcError {
         SealError::TooManyRounds { .. }
         | SealError::TooManyStateOnlyRounds { .. }
         | SealError::TicketKey { .. }
-        | SealError::TooLongForCipher => "the state cannot be sealed".into(),
+        | SealError::TooLongForCipher
+        | SealError::Readable => "the state cannot be sealed".into(),
     })
 }

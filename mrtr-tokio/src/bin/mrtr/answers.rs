@@ -1,40 +1,69 @@
-//! Answers given in advance: `--answer KEY=JSON`.
+//! Answers given in advance: `--answer KEY=JSON`, `--answers FILE`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use mrtr_core::{
     Limits,
     form::Schema,
-    jsonrpc::{Json, JsonKind},
-    wire::{AskKind, InputRequest},
+    jsonrpc::Json,
+    wire::{Action, AskKind, InputRequest, Root},
 };
-use mrtr_tokio::client::Answer;
 
 use crate::Failure;
 
+/// An answer, from the command line or from the person.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The content of a form: JSON text of an object.
+    Accept(String),
+    /// Somebody agreed to open the url.
+    AcceptUrl,
+    Decline,
+    Cancel,
+    /// The model's reply: JSON text of an object.
+    Sampling(String),
+    Roots(Vec<Root>),
+}
+
 /// The answers of the command line, by key.
+#[derive(Debug, Default)]
 pub(crate) struct Prepared {
     answers: BTreeMap<String, Given>,
 }
 
+#[derive(Debug)]
 struct Given {
     text: String,
     used: bool,
 }
 
 impl Prepared {
-    pub(crate) fn parse(all: &[String]) -> Result<Self, Failure> {
-        let mut answers = BTreeMap::new();
+    /// Those of the options; one that is given by name wins over one in a file.
+    pub(crate) fn new(all: &[String], file: Option<&Path>) -> Result<Self, Failure> {
+        let mut prepared = Self::default();
         for one in all {
             let Some((key, text)) = one.split_once('=').filter(|(key, _)| !key.is_empty()) else {
                 return Err(Failure::usage(format!("--answer {one:?} is not of the form KEY=JSON")));
             };
-            let given = Given { text: text.trim().into(), used: false };
-            if answers.insert(String::from(key), given).is_some() {
+            if !prepared.add(key, text.trim()) {
                 return Err(Failure::usage(format!("--answer: the key {key:?} is given twice")));
             }
         }
-        Ok(Self { answers })
+        if let Some(path) = file {
+            for (key, text) in from_file(path)? {
+                prepared.add(&key, &text);
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn add(&mut self, key: &str, text: &str) -> bool {
+        let given = Given { text: text.into(), used: false };
+        match self.answers.entry(key.into()) {
+            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert(given)),
+            std::collections::btree_map::Entry::Occupied(_) => return false,
+        }
+        true
     }
 
     /// Keys of answers to questions that never came.
@@ -46,23 +75,55 @@ impl Prepared {
     pub(crate) fn answer(&mut self, key: &str, request: &InputRequest<'_>) -> Option<Result<Answer, String>> {
         let given = self.answers.get_mut(key)?;
         given.used = true;
-        Some(read(&given.text, request).map_err(|problem| format!("--answer {key}=…: {problem}")))
+        Some(read(&given.text, request).map_err(|problem| format!("the answer given for {key:?}: {problem}")))
     }
 }
 
+/// A JSON object with a member a question; `-` is standard input.
+fn from_file(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let mut text = String::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    read.map_err(|error| Failure::new(format!("--answers {}: {error}", path.display())))?;
+    let wrong = |what: String| Failure::usage(format!("--answers {}: {what}", path.display()));
+    let json = Json::parse(text.trim(), &Limits::default()).map_err(|error| wrong(error.to_string()))?;
+    let members =
+        json.members().ok_or_else(|| wrong(String::from("not an object with a member for each question")))?;
+    Ok(members.map(|(key, value)| (key.into_owned(), String::from(value.as_str()))).collect())
+}
+
 fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
-    let elicitation = matches!(request.kind(), AskKind::Form | AskKind::Url);
+    let kind = request.kind();
+    let elicitation = matches!(kind, AskKind::Form | AskKind::Url);
     match text {
         "decline" if elicitation => return Ok(Answer::Decline),
         "cancel" if elicitation => return Ok(Answer::Cancel),
-        "accept" | "true" if request.kind() == AskKind::Url => return Ok(Answer::AcceptUrl),
-        "accept" if request.kind() == AskKind::Form => return form("{}", request),
+        "accept" | "true" if kind == AskKind::Url => return Ok(Answer::AcceptUrl),
+        "accept" if kind == AskKind::Form => return form("{}", request),
         _ => {}
     }
     let json = parsed(text)?;
-    match request.kind() {
+    if elicitation && let Some(action) = whole(json, request) {
+        return match (action, kind, json.get("content")) {
+            (Action::Decline, ..) => Ok(Answer::Decline),
+            (Action::Cancel, ..) => Ok(Answer::Cancel),
+            (Action::Accept, AskKind::Form, content) => form(content.map_or("{}", Json::as_str), request),
+            (Action::Accept, _, None) => Ok(Answer::AcceptUrl),
+            (Action::Accept, _, Some(_)) => Err(String::from("the answer to a url has no content")),
+        };
+    }
+    match kind {
         AskKind::Form => form(text, request),
-        AskKind::Url => Err(String::from("a url is answered with accept, decline or cancel")),
+        // In a file there are no words without quotes.
+        AskKind::Url => match json.as_string().as_deref().and_then(Action::from_name) {
+            Some(Action::Accept) => Ok(Answer::AcceptUrl),
+            Some(Action::Decline) => Ok(Answer::Decline),
+            Some(Action::Cancel) => Ok(Answer::Cancel),
+            None => Err(String::from("a url is answered with accept, decline or cancel")),
+        },
         AskKind::Sampling if json.is_object() => Ok(Answer::Sampling(text.into())),
         AskKind::Sampling => match json.as_string() {
             Some(said) => Ok(Answer::Sampling(sampled(&said))),
@@ -73,6 +134,16 @@ fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
             None => Err(String::from("roots are an array of file:// urls, or of objects with a uri")),
         },
     }
+}
+
+/// The action of a whole answer, as it would stand on the wire: `{"action":"decline"}`. A form that has such a field
+/// itself is answered with its content.
+fn whole(json: Json<'_>, request: &InputRequest<'_>) -> Option<Action> {
+    let action = Action::from_name(&json.get("action")?.as_string()?)?;
+    let others = json.members()?.any(|(name, _)| !matches!(&*name, "action" | "content"));
+    let schema = request.requested_schema().and_then(|schema| Schema::read(schema).ok());
+    let a_field = schema.is_some_and(|schema| schema.field("action").is_some());
+    (!others && !a_field).then_some(action)
 }
 
 fn parsed(text: &str) -> Result<Json<'_>, String> {
@@ -88,6 +159,16 @@ fn form(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
     let schema =
         Schema::read(schema).map_err(|fault| format!("the server's form cannot be used: {fault}"))?;
     let content = parsed(text)?;
+    // In a file there are no words without quotes; a form without fields has no content to take them for.
+    if schema.fields().is_empty()
+        && let Some(action) = content.as_string().as_deref().and_then(Action::from_name)
+    {
+        return Ok(match action {
+            Action::Accept => Answer::Accept(String::from("{}")),
+            Action::Decline => Answer::Decline,
+            Action::Cancel => Answer::Cancel,
+        });
+    }
     let known = |name: &str| schema.fields().iter().any(|field| field.name() == name);
     for (name, _) in content.members().into_iter().flatten() {
         if !known(&name) {
@@ -119,18 +200,18 @@ pub(crate) fn sampled(text: &str) -> String {
     )
 }
 
-fn roots<'a>(items: impl Iterator<Item = Json<'a>>) -> Result<String, String> {
-    let mut all = Vec::new();
-    for item in items {
-        all.push(match item.kind() {
-            JsonKind::String => format!("{{\"uri\":{}}}", item.as_str()),
-            JsonKind::Object => item.as_str().into(),
-            JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::Array => {
-                return Err(String::from("a root is a file:// url, or an object with a uri"));
-            }
-        });
-    }
-    Ok(format!("[{}]", all.join(",")))
+fn roots<'a>(items: impl Iterator<Item = Json<'a>>) -> Result<Vec<Root>, String> {
+    let root = |item: Json<'_>| {
+        let uri = item.as_string().or_else(|| item.get("uri").and_then(Json::as_string));
+        let uri = uri.filter(|uri| uri.starts_with("file://"));
+        let root = Root::new(uri.ok_or("a root is a file:// url, or an object with a uri")?);
+        let name = item.get("name").and_then(Json::as_string);
+        Ok(match name {
+            Some(name) => root.named(name),
+            None => root,
+        })
+    };
+    items.map(root).collect()
 }
 
 pub(crate) fn quoted(text: &str) -> String {
@@ -146,6 +227,7 @@ mod tests {
         r#"{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example"}}"#;
     const MODEL: &str = r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}"#;
 
+    const FIELD: &str = r#"{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"action":{"type":"string"}}}}}"#;
     const SURE: &str = r#"{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
 
     #[test]
@@ -154,8 +236,9 @@ mod tests {
             assert_eq!(read(yes, &asked(SURE)), Ok(Answer::Accept("{}".into())), "{yes}");
         }
         let others = [
-            r#"{"action":"decline"}"#,
-            r#"{"action":"accept"}"#,
+            r#"{"action":"yes"}"#,
+            r#"{"action":true}"#,
+            r#"{"action":"accept","sure":true}"#,
             r#"{"confirm":false}"#,
             "false",
             "null",
@@ -168,6 +251,25 @@ mod tests {
             assert!(read(other, &asked(SURE)).is_err(), "{other}");
         }
         assert!(read(r#"{"days":3,"action":"decline"}"#, &asked(ONE)).is_err());
+        // A no is a no, in whatever way it is written.
+        for no in ["decline", r#""decline""#, r#"{"action":"decline"}"#] {
+            assert_eq!(read(no, &asked(SURE)), Ok(Answer::Decline), "{no}");
+        }
+    }
+
+    #[test]
+    fn whole_answers_are_those_of_the_wire() {
+        let answer = |text| read(text, &asked(ONE));
+        let accepted = Ok(Answer::Accept(r#"{"days":3}"#.into()));
+        assert_eq!(answer(r#"{"action":"accept","content":{"days":3}}"#), accepted);
+        assert!(answer(r#"{"action":"accept"}"#).is_err());
+        assert_eq!(answer(r#"{"action":"cancel"}"#), Ok(Answer::Cancel));
+        assert_eq!(read(r#"{"action":"accept"}"#, &asked(URL)), Ok(Answer::AcceptUrl));
+        assert_eq!(read(r#""decline""#, &asked(URL)), Ok(Answer::Decline));
+        assert!(read(r#"{"action":"accept","content":{}}"#, &asked(URL)).is_err());
+        // Where it is a field of the form, it is one.
+        let content = r#"{"action":"decline"}"#;
+        assert_eq!(read(content, &asked(FIELD)), Ok(Answer::Accept(content.into())));
     }
 
     fn asked(json: &'static str) -> InputRequest<'static> {
@@ -190,12 +292,16 @@ mod tests {
     }
 
     #[test]
-    fn each_key_once() {
-        assert!(Prepared::parse(&["days".into()]).is_err());
-        assert!(Prepared::parse(&["days=1".into(), "days=2".into()]).is_err());
-        let mut prepared = Prepared::parse(&["days=1".into(), "other=2".into()]).unwrap();
-        assert!(prepared.answer("pace", &asked(ONE)).is_none());
-        assert!(prepared.answer("days", &asked(ONE)).is_some_and(|answer| answer.is_ok()));
-        assert_eq!(prepared.unused().collect::<Vec<_>>(), ["other"]);
+    fn each_key_once_and_by_name_before_the_file() {
+        let prepared =
+            |all: &[&str]| Prepared::new(&all.iter().map(|one| String::from(*one)).collect::<Vec<_>>(), None);
+        assert!(prepared(&["days"]).is_err());
+        assert!(prepared(&["days=1", "days=2"]).is_err());
+        let mut both = prepared(&["days=1", "other=2"]).unwrap();
+        assert!(!both.add("days", "9"));
+        assert!(both.answer("pace", &asked(ONE)).is_none());
+        let days = both.answer("days", &asked(ONE)).unwrap();
+        assert_eq!(days, Ok(Answer::Accept(r#"{"days":1}"#.into())));
+        assert_eq!(both.unused().collect::<Vec<_>>(), ["other"]);
     }
 }

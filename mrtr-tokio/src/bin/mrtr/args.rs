@@ -6,6 +6,8 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use mrtr_core::wire::AskingMethod;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::failure::EXITS;
+
 /// Multi round-trip requests for the Model Context Protocol: servers that ask in mid-request.
 #[derive(Parser)]
 #[command(name = "mrtr", version, max_term_width = 100)]
@@ -44,11 +46,19 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Serves the example tools.
     Serve(Serve),
-    /// Calls a tool of a server, and asks you what it asks. Without TOOL, lists the tools.
+    /// Puts a modern front on an old server, or an old one on a modern server: any host, any server.
+    Bridge(crate::bridge::Bridge),
+    /// Calls a tool, a prompt or a resource of a server, and asks you what it asks. Without NAME, lists what there is.
+    #[command(after_help = EXITS)]
     Call(Call),
+    /// Carries on a call that `mrtr call --save` has saved, with the answers that it waits for.
+    #[command(after_help = EXITS)]
+    Resume(Resume),
     /// Looks into states, the `requestState` of an answer: for people who ask why one was refused.
     #[command(subcommand)]
     State(State),
+    /// Serves one way of misbehaving, or each at its own path: for people who write clients.
+    Hostile(crate::hostile::Hostile),
     /// Makes a key to seal states with: prints it, or writes it into a file that only you can read.
     Keygen {
         /// The file; it must not exist yet.
@@ -60,20 +70,76 @@ pub(crate) enum Command {
 /// How questions are answered, and what is shown of it.
 #[derive(Group, Default)]
 pub(crate) struct Answering {
-    /// An answer given in advance, for the question with this key: the form's content, `accept`, `decline` or
-    /// `cancel`; a model's reply as a string; roots as an array of urls. Questions without one are put to you.
-    #[arg(long = "answer", value_name = "KEY=JSON")]
+    /// An answer given in advance, for the question with this key: the form's content, or the value alone if it has
+    /// one field; `accept`, `decline` or `cancel`; a model's reply as a string; roots as an array of urls. Questions
+    /// of servers before 2026-07-28 have no keys: the name of a form's only field will do, or 1, 2, 3 … in their order.
+    #[arg(long = "answer", value_name = "KEY=JSON", help_heading = "Answers")]
     pub(crate) answers: Vec<String>,
+    /// Answers given in a file, a JSON object with a member for each key; `-` is standard input. A value is what
+    /// --answer takes, or a whole answer: {"action":"accept","content":{…}}.
+    #[arg(long = "answers", value_name = "FILE", help_heading = "Answers")]
+    pub(crate) answers_file: Option<PathBuf>,
+    /// Asks nobody: a question without an answer ends the call, as it does where there is no terminal.
+    #[arg(long, help_heading = "Answers")]
+    pub(crate) no_prompt: bool,
     /// Shows each round: what was sent, what was asked, how long it took. Answers are not shown, and of a state
     /// only its length and its first eight characters.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) trace: bool,
     /// Shows the answers too.
-    #[arg(long, requires = "trace")]
+    #[arg(long, requires = "trace", help_heading = "Output")]
     pub(crate) trace_answers: bool,
-    /// Prints the whole result as JSON.
-    #[arg(long)]
+    /// Prints the whole result as JSON. If there is none, an object with `error`: its kind, its text, and the
+    /// questions that are not answered.
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+}
+
+/// How a call is put aside for later.
+#[derive(Group, Default)]
+pub(crate) struct Saving {
+    /// If a question is not answered, saves the call into this file, which only you can read: `mrtr resume FILE`
+    /// carries it on. The file must not exist yet.
+    #[arg(long, value_name = "FILE", help_heading = "Answers")]
+    pub(crate) save: Option<PathBuf>,
+    /// Seals saved calls with the key in this file (see `mrtr keygen`). Without one the answers and the server's
+    /// state can be read in them.
+    #[arg(long, value_name = "FILE", requires = "save", help_heading = "Answers")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// How the server is reached.
+#[derive(Group, Default)]
+pub(crate) struct Reach {
+    /// Starts the server with the command after `--`, and calls it over its standard input and output.
+    #[arg(long, help_heading = "Server")]
+    pub(crate) stdio: bool,
+    /// A header of every request: `Name: value`. Sent to the server's origin alone.
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "stdio", help_heading = "Server")]
+    pub(crate) headers: Vec<String>,
+    /// The environment variable with a token, sent as `Authorization: Bearer` to the server's origin alone.
+    #[arg(long, value_name = "NAME", conflicts_with = "stdio", help_heading = "Server")]
+    pub(crate) bearer_env: Option<String>,
+    /// The proxy, `http://host:port`, instead of the one that HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY say;
+    /// `none` for none at all.
+    #[arg(long, value_name = "URL", conflicts_with = "stdio", help_heading = "Server")]
+    pub(crate) proxy: Option<String>,
+    /// A file with certificates (PEM) that the server's may be issued by, beside the system's.
+    #[arg(long, value_name = "FILE", conflicts_with = "stdio", help_heading = "Server")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Seconds that one request may go without a reply or progress. The time you take to answer does not count.
+    #[arg(long, value_name = "SECONDS", help_heading = "Server", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// The server's era: `modern` is 2026-07-28, `legacy` are 2025-11-25, 2025-06-18 and 2025-03-26. Left out: it is
+    /// found out.
+    #[arg(long, value_enum, value_name = "ERA", help_heading = "Server")]
+    pub(crate) era: Option<EraName>,
+    /// Shows the heads of all HTTP messages. Credentials are not shown.
+    #[arg(long, conflicts_with = "stdio", help_heading = "Output")]
+    pub(crate) trace_headers: bool,
+    /// The server's command, with --stdio.
+    #[arg(last = true, value_name = "CMD", requires = "stdio")]
+    pub(crate) server: Vec<String>,
 }
 
 #[derive(Group)]
@@ -129,16 +195,9 @@ pub(crate) struct Inspect {
     pub(crate) json: bool,
 }
 
+/// The keys that states are sealed with.
 #[derive(Group)]
-#[group(id = "serve")]
-#[command(group = clap::ArgGroup::new("where").required(true))]
-pub(crate) struct Serve {
-    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
-    #[arg(long, value_name = "ADDR", group = "where")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// Serves on standard input and output.
-    #[arg(long, group = "where")]
-    pub(crate) stdio: bool,
+pub(crate) struct Keys {
     /// The file with the key that states are sealed with (see `mrtr keygen`).
     #[arg(long, value_name = "FILE", conflicts_with = "key_env")]
     pub(crate) key_file: Option<PathBuf>,
@@ -149,6 +208,20 @@ pub(crate) struct Serve {
     /// SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub(crate) accept_key_file: Option<PathBuf>,
+}
+
+#[derive(Group)]
+#[group(id = "serve")]
+#[command(group = clap::ArgGroup::new("where").required(true))]
+pub(crate) struct Serve {
+    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
+    #[arg(long, value_name = "ADDR", group = "where")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Serves on standard input and output.
+    #[arg(long, group = "where")]
+    pub(crate) stdio: bool,
+    #[command(flatten)]
+    pub(crate) keys: Keys,
     /// A further name that may stand in `Host`: `mcp.example.com`, `mcp.example.com:8443`.
     #[arg(long = "allow-host", value_name = "HOST", conflicts_with = "stdio")]
     pub(crate) hosts: Vec<String>,
@@ -160,29 +233,60 @@ pub(crate) struct Serve {
     pub(crate) modern_only: bool,
 }
 
+/// An era of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EraName {
+    Modern,
+    Legacy,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    #[default]
+    Tool,
+    Prompt,
+    /// NAME is its uri.
+    Resource,
+}
+
 #[derive(Group)]
 #[command(
-    override_usage = "mrtr call [OPTIONS] URL [TOOL]\n       mrtr call [OPTIONS] --stdio [TOOL] -- CMD…"
+    override_usage = "mrtr call [OPTIONS] URL [NAME]\n       mrtr call [OPTIONS] --stdio [NAME] -- CMD…"
 )]
 pub(crate) struct Call {
-    /// The server's url (not with --stdio), then the tool.
-    #[arg(value_name = "URL] [TOOL", num_args = 0..=2)]
+    /// The server's url (not with --stdio), then the name of the tool.
+    #[arg(value_name = "URL] [NAME", num_args = 0..=2)]
     pub(crate) target: Vec<String>,
-    /// Starts the server with the command after `--`, and calls it over its standard input and output.
-    #[arg(long)]
-    pub(crate) stdio: bool,
-    /// The tool's arguments, an object.
+    /// Its arguments, an object.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) args: String,
-    /// A header of every request: `Name: value`. Never follows a redirect.
-    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "stdio")]
-    pub(crate) headers: Vec<String>,
-    /// The environment variable with a token, sent as `Authorization: Bearer`.
-    #[arg(long, value_name = "NAME", conflicts_with = "stdio")]
-    pub(crate) bearer_env: Option<String>,
+    /// What is called.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) kind: Kind,
     #[command(flatten)]
     pub(crate) answering: Answering,
-    /// The server's command, with --stdio.
-    #[arg(last = true, value_name = "CMD", requires = "stdio")]
-    pub(crate) server: Vec<String>,
+    #[command(flatten)]
+    pub(crate) saving: Saving,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Group)]
+#[command(
+    override_usage = "mrtr resume [OPTIONS] FILE [URL]\n       mrtr resume [OPTIONS] FILE --stdio -- CMD…"
+)]
+pub(crate) struct Resume {
+    /// What --save has written. It is rewritten if the server asks again, and removed when the call is over.
+    pub(crate) file: PathBuf,
+    /// The server's url. Left out: the one in the file; with credentials it has to be given.
+    #[arg(conflicts_with = "stdio")]
+    pub(crate) url: Option<String>,
+    /// The file with the key that it is sealed with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
 }

@@ -1,109 +1,160 @@
-//! `mrtr call`: one tool of a server.
+//! `mrtr call`: one tool, prompt or resource of a server.
 
-use std::process::Stdio;
+use std::{future::Future, time::Duration};
 
-use http::{HeaderName, HeaderValue};
-use mrtr_core::{
-    Limits,
-    client::Config,
-    jsonrpc::Json,
-    wire::{ClientCapabilities, Implementation},
-};
-use mrtr_tokio::client::{CallError, Client, Options};
+use mrtr_core::{Limits, jsonrpc::Json};
+use mrtr_tokio::client::{CallError, Client, Reply};
+use serde_json::{Value, json};
 
 use crate::{
     Failure,
-    args::{Answering, Call},
-    show,
+    args::{Answering, Call, Kind},
+    failure::Exit,
+    saved::Store,
+    screen, show,
     terminal::Terminal,
 };
 
 pub(crate) async fn run(call: Call) -> Result<(), Failure> {
-    let (client, tool) = connect(&call)?;
-    let done = match tool {
-        Some(tool) => one(&client, &tool, &call.args, &call.answering).await.map(|_| ()),
-        None => list(&client, call.answering.json).await,
-    };
-    client.close().await;
-    done
-}
-
-/// What this client says of itself. It can show everything; what nobody answers in the end fails then, by name.
-pub(crate) fn config() -> Config {
-    let mut can = ClientCapabilities::default();
-    (can.form, can.url, can.sampling, can.roots) = (true, true, true, true);
-    Config::new(Implementation::new("mrtr", env!("CARGO_PKG_VERSION")), can)
-}
-
-fn connect(call: &Call) -> Result<(Client, Option<String>), Failure> {
-    let mut options = Options::default();
-    let mut target = call.target.iter().cloned();
-    if call.stdio {
-        let Some((program, args)) = call.server.split_first() else {
-            return Err(Failure::usage("--stdio needs the server's command after `--`"));
-        };
-        if call.target.len() > 1 {
-            return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio TOOL -- CMD…"));
-        }
-        let mut command = tokio::process::Command::new(program);
-        command.args(args).stderr(Stdio::inherit());
-        return Ok((Client::stdio(command, config(), options), target.next()));
+    let mut target = call.target.iter().map(String::as_str);
+    let url = if call.reach.stdio { None } else { target.next() };
+    let name = target.next();
+    if target.next().is_some() {
+        return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio NAME -- CMD…"));
     }
-    let Some(url) = target.next() else {
-        return Err(Failure::usage(
-            "where is the server? mrtr call URL TOOL, or mrtr call --stdio TOOL -- CMD…",
-        ));
-    };
-    for header in &call.headers {
-        options.headers.push(parse_header(header)?);
-    }
-    if let Some(name) = &call.bearer_env {
-        let token = std::env::var(name)
-            .map_err(|_| Failure::new(format!("the environment variable {name} is not set")))?;
-        let mut value = HeaderValue::try_from(format!("Bearer {token}"))
-            .map_err(|_| Failure::new(format!("the token in {name} cannot stand in a header")))?;
-        value.set_sensitive(true);
-        options.headers.push((http::header::AUTHORIZATION, value));
-    }
-    let client = Client::http(&url, config(), options).map_err(Failure::usage)?;
-    Ok((client, target.next()))
-}
-
-fn parse_header(header: &str) -> Result<(HeaderName, HeaderValue), Failure> {
-    let wrong =
-        || Failure::usage(format!("--header {:?} is not of the form `Name: value`", show::line(header, 20)));
-    let (name, value) = header.split_once(':').ok_or_else(wrong)?;
-    let mut value = HeaderValue::try_from(value.trim()).map_err(|_| wrong())?;
-    value.set_sensitive(true);
-    Ok((HeaderName::try_from(name.trim()).map_err(|_| wrong())?, value))
-}
-
-/// Calls a tool and prints what comes of it. How many requests it took.
-pub(crate) async fn one(
-    client: &Client,
-    tool: &str,
-    args: &str,
-    answering: &Answering,
-) -> Result<u32, Failure> {
-    match Json::parse(args, &Limits::default()) {
+    match Json::parse(&call.args, &Limits::default()) {
         Ok(args) if args.is_object() => {}
         Ok(_) => return Err(Failure::usage("--args is not a JSON object")),
         Err(error) => return Err(Failure::usage(format!("--args: {error}"))),
     }
-    let mut terminal = Terminal::new(answering)?;
-    let done = client.call_tool(tool, args, &mut terminal).await;
-    terminal.finish();
-    let reply = match done {
-        Ok(reply) => reply,
-        Err(CallError::Unanswered(_)) if terminal.interrupted => {
-            return Err(Failure { text: String::from("given up"), code: Failure::INTERRUPTED });
-        }
-        Err(error @ CallError::Unanswered(_)) => {
-            return Err(Failure { text: error.to_string(), code: Failure::UNANSWERED });
-        }
-        Err(error) => return Err(Failure::new(error)),
+    let terminal = Terminal::new(&call.answering)?;
+    let store = call.saving.save.as_deref();
+    let store = store.map(|path| Store::new(path, call.saving.key_file.as_deref())).transpose()?;
+    if let Some(store) = &store {
+        store.must_be_free()?;
+    }
+    let client = call.reach.client(url, &call.answering)?;
+    let Some(name) = name else {
+        let listed = conduct(&terminal, list(&client, &call)).await;
+        client.close().await;
+        return listed.unwrap_or_else(|| Err(Failure::interrupted()));
     };
-    let (text, failed) = show::tool_result(reply.result());
+    let done = one(&client, call.kind, name, &call.args, &terminal).await;
+    let said = tell(done, &client, &call.answering, store.as_ref(), &terminal);
+    client.close().await;
+    said.map(|_| ())
+}
+
+/// Makes the call; nothing if it was given up with Ctrl-C.
+pub(crate) async fn one(
+    client: &Client,
+    kind: Kind,
+    name: &str,
+    args: &str,
+    terminal: &Terminal,
+) -> Option<Result<Reply, CallError>> {
+    match kind {
+        Kind::Tool => conduct(terminal, client.call_tool(name, args, terminal)).await,
+        Kind::Prompt => conduct(terminal, client.get_prompt(name, args, terminal)).await,
+        Kind::Resource => conduct(terminal, client.read_resource(name, terminal)).await,
+    }
+}
+
+/// Waits for something, and says so; Ctrl-C drops it, which cancels what is under way.
+pub(crate) async fn conduct<T>(terminal: &Terminal, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    let done = tokio::select! {
+        biased;
+        done = &mut work => Some(done),
+        // Between rounds a call that is given up ends by itself, and can still be saved.
+        () = terminal.interrupted() => tokio::time::timeout(Duration::from_millis(500), &mut work).await.ok(),
+        () = ctrl_c() => None,
+        never = screen::draw() => match never {},
+    };
+    screen::rests();
+    done
+}
+
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return std::future::pending().await;
+    }
+    show::note("mrtr: cancelling; Ctrl-C again leaves at once");
+    tokio::spawn(async {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            show::leave();
+            std::process::exit(Exit::Interrupted.code().into());
+        }
+    });
+}
+
+/// Says what came of a call, and puts it aside if it waits. How many requests it took.
+pub(crate) fn tell(
+    done: Option<Result<Reply, CallError>>,
+    client: &Client,
+    answering: &Answering,
+    store: Option<&Store>,
+    terminal: &Terminal,
+) -> Result<u32, Failure> {
+    terminal.finish();
+    let error = match done {
+        None => return Err(said(Failure::interrupted(), answering, Value::Null)),
+        Some(Ok(reply)) => return result(&reply, answering),
+        Some(Err(error)) => error,
+    };
+    let mut failure = Failure::from(&error);
+    if terminal.was_interrupted() && failure.exit == Exit::Unanswered {
+        failure = Failure::interrupted();
+    }
+    let mut more = json!({});
+    if let CallError::Peer(peer) | CallError::StateRefused(peer) = &error {
+        more = json!({ "code": peer.code.get(), "data": peer.data().map(|data| raw(data.as_str())) });
+    }
+    if let Some(waiting) = error.into_waiting() {
+        let open = waiting.asks().filter(|ask| ask.answer().is_none());
+        let questions: Vec<Value> = open
+            .map(|ask| {
+                let mut text = Vec::new();
+                ask.request().write(&mut text);
+                json!({ "key": ask.key(), "request": raw(&String::from_utf8_lossy(&text)) })
+            })
+            .collect();
+        more = json!({ "questions": questions });
+        if store.is_none() && !terminal.has_person() {
+            failure.text.push_str(
+                "\nmrtr: with --save FILE the call is put aside, to be carried on by mrtr resume FILE",
+            );
+        }
+        if let Some(store) = store {
+            store.write(client, &waiting)?;
+            let path = store.path.display();
+            more = json!({ "questions": questions, "saved": path.to_string() });
+            failure.text = format!("{}\nmrtr: saved: mrtr resume {path} carries it on", failure.text);
+        }
+    }
+    Err(said(failure, answering, more))
+}
+
+/// JSON of a peer's as a value of ours.
+fn raw(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+/// With `--json`, standard output says what went wrong, too.
+fn said(failure: Failure, answering: &Answering, more: Value) -> Failure {
+    if answering.json {
+        let mut error =
+            json!({ "kind": failure.exit.name(), "exit": failure.exit.code(), "message": failure.text });
+        if let (Some(error), Value::Object(more)) = (error.as_object_mut(), more) {
+            error.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        show::result(&json!({ "error": error }).to_string());
+    }
+    failure
+}
+
+fn result(reply: &Reply, answering: &Answering) -> Result<u32, Failure> {
+    let (text, failed) = show::called(reply.result());
     if answering.json {
         show::result(reply.result().as_str());
     } else if !failed {
@@ -112,14 +163,23 @@ pub(crate) async fn one(
     if failed { Err(Failure::new(format!("the tool failed: {text}"))) } else { Ok(reply.rounds()) }
 }
 
-async fn list(client: &Client, json: bool) -> Result<(), Failure> {
-    for tool in client.list_tools().await.map_err(Failure::new)? {
-        if json {
-            show::result(&tool.json);
-        } else {
-            let about = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
-            show::result(&format!("{}  {}", show::line(&tool.name, 64), show::line(about, 400)));
+async fn list(client: &Client, call: &Call) -> Result<(), Failure> {
+    let failed = |error: CallError| said(Failure::from(&error), &call.answering, Value::Null);
+    let all: Vec<String> = match call.kind {
+        Kind::Tool => client.list_tools().await.map_err(failed)?.into_iter().map(|tool| tool.json).collect(),
+        Kind::Prompt => client.list_prompts().await.map_err(failed)?,
+        Kind::Resource => client.list_resources().await.map_err(failed)?,
+    };
+    let name = if call.kind == Kind::Resource { "uri" } else { "name" };
+    for json in all {
+        if call.answering.json {
+            show::result(&json);
+            continue;
         }
+        let Ok(declared) = Json::parse(&json, &Limits::default()) else { continue };
+        let text = |member: &str| declared.get(member).and_then(Json::as_string).unwrap_or_default();
+        let about = if text("description").is_empty() { text("title") } else { text("description") };
+        show::result(&format!("{}  {}", show::line(&text(name), 200), show::line(&about, 400)));
     }
     Ok(())
 }

@@ -1,14 +1,19 @@
 //! `mrtr demo`: the example tools, served and called in one process, over real HTTP.
 
 use mrtr_tokio::{
-    client::{Client, Options},
+    client::Client,
     example_tools,
     keys::{self, KeySource},
     server::{self, Anonymous, Endpoint},
 };
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::{Failure, args::Demo, call, show, terminal};
+use crate::{
+    Failure,
+    args::{Demo, Kind},
+    call, reach, show,
+    terminal::{self, Terminal},
+};
 
 /// The tools, with what they show and arguments that fit.
 const TOOLS: [(&str, &str, &str); 8] = [
@@ -50,8 +55,11 @@ pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     };
     let serving = tokio::spawn(server::serve(listener, endpoint, server::Options::default(), stopped));
     show::note(&format!("serving {} at {url}; calling {tool} {args}", example_tools::NAME));
-    let client = Client::http(&url, call::config(), Options::default()).map_err(Failure::new)?;
-    let done = call::one(&client, &tool, &args, &demo.answering).await;
+    let terminal = Terminal::new(&demo.answering)?;
+    let options = reach::options(&demo.answering);
+    let client = Client::http(&url, reach::config(), options).map_err(Failure::new)?;
+    let done = call::one(&client, Kind::Tool, &tool, &args, &terminal).await;
+    let done = call::tell(done, &client, &demo.answering, None, &terminal);
     drop((client, stop));
     if let Ok(requests) = done {
         show::note(&what_happened(requests, demo.answering.trace));
@@ -80,12 +88,12 @@ fn what_happened(requests: u32, traced: bool) -> String {
 fn chosen(demo: &Demo) -> Result<(String, String), Failure> {
     let tool = match &demo.tool {
         Some(tool) => tool.clone(),
-        None if terminal::is_there() && demo.answering.answers.is_empty() => {
+        None if terminal::is_there() && !demo.answering.no_prompt && demo.answering.answers.is_empty() => {
             let offers = TOOLS.map(|(name, about, _)| Offer(name, about)).into();
             inquire::Select::new("Which tool?", offers)
                 .with_page_size(TOOLS.len())
                 .prompt()
-                .map_err(|_| Failure { text: String::from("given up"), code: Failure::INTERRUPTED })?
+                .map_err(|_| Failure::interrupted())?
                 .0
                 .into()
         }

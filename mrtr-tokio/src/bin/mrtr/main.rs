@@ -4,9 +4,16 @@
 
 mod answers;
 mod args;
+mod bridge;
 mod call;
 mod demo;
+mod failure;
+mod hostile;
 mod prompt;
+mod reach;
+mod resume;
+mod saved;
+mod screen;
 mod serve;
 mod show;
 mod state;
@@ -19,37 +26,12 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Args, Command};
-
-/// What went wrong, for whoever typed the command, and the exit code that goes with it.
-#[derive(Debug)]
-struct Failure {
-    text: String,
-    code: u8,
-}
-
-impl Failure {
-    /// Something failed.
-    const FAILED: u8 = 1;
-    /// What was typed makes no sense; clap's code.
-    const USAGE: u8 = 2;
-    /// An answer is missing, and nobody is there to ask.
-    const UNANSWERED: u8 = 3;
-    /// The person gave up with Ctrl-C.
-    const INTERRUPTED: u8 = 130;
-
-    fn new(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string(), code: Self::FAILED }
-    }
-
-    fn usage(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string(), code: Self::USAGE }
-    }
-}
+use failure::{Exit, Failure};
 
 fn main() -> ExitCode {
     let args = Args::parse();
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| screen::Log)
         .with_max_level(args.log.level())
         .with_target(false)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
@@ -58,17 +40,19 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             show::complain(&error.to_string());
-            return ExitCode::from(Failure::FAILED);
+            return ExitCode::from(Exit::Failed.code());
         }
     };
     let done = runtime.block_on(run(args.command));
     // A read of standard input that nothing will ever answer must not keep the process.
     runtime.shutdown_background();
+    // Nor may a prompt that nobody will answer keep the terminal.
+    show::leave();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             show::complain(&failure.text);
-            ExitCode::from(failure.code)
+            ExitCode::from(failure.exit.code())
         }
     }
 }
@@ -77,8 +61,11 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Serve(serve) => serve::run(serve).await,
+        Command::Bridge(bridge) => bridge::run(bridge).await,
         Command::Call(call) => call::run(call).await,
+        Command::Resume(resume) => resume::run(resume).await,
         Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,
+        Command::Hostile(hostile) => hostile::run(hostile).await,
         Command::Keygen { out } => keygen(out.as_deref()),
     }
 }

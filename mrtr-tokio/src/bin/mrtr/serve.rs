@@ -5,34 +5,20 @@ use std::net::SocketAddr;
 use mrtr_core::{handler::Service, seal::Sealer};
 use mrtr_tokio::{
     example_tools,
-    keys::{KeySource, Keys},
+    keys::{self, KeySource},
     server::{self, Anonymous, Bind, Endpoint, Identity, LegacyConfig},
     stdio,
 };
 use tokio::net::TcpListener;
 
-use crate::{Failure, args::Serve, show};
+use crate::{
+    Failure,
+    args::{Keys, Serve},
+    show,
+};
 
 pub(crate) async fn run(serve: Serve) -> Result<(), Failure> {
-    let keys = match (&serve.key_file, &serve.key_env) {
-        (Some(path), _) => Some(Keys::file(path)),
-        (None, Some(name)) => Some(Keys::env(name)),
-        (None, None) if serve.accept_key_file.is_some() => {
-            return Err(Failure::new("--accept-key-file needs a key to seal with: --key-file or --key-env"));
-        }
-        (None, None) => None,
-    };
-    let sealer = match keys {
-        Some(mut keys) => {
-            if let Some(path) = &serve.accept_key_file {
-                keys = keys.accept_file(path);
-            }
-            let sealer = keys.sealer(example_tools::NAME).map_err(Failure::new)?;
-            reload_when_told(keys, sealer.clone())?;
-            sealer
-        }
-        None => KeySource::Ephemeral.sealer(example_tools::NAME).map_err(Failure::new)?,
-    };
+    let sealer = sealer(&serve.keys, example_tools::NAME)?;
     let service = example_tools::service(sealer).map_err(Failure::new)?;
     match serve.listen {
         Some(address) => http(service, address, &serve).await,
@@ -44,6 +30,29 @@ pub(crate) async fn run(serve: Serve) -> Result<(), Failure> {
                 stdio::serve(service, Identity::Anonymous, input, output, options, asked_to_stop()).await;
             served.map_err(Failure::new)
         }
+    }
+}
+
+/// The sealer of the keys that the options name; they are read again at SIGHUP.
+pub(crate) fn sealer(from: &Keys, audience: &str) -> Result<Sealer, Failure> {
+    let keys = match (&from.key_file, &from.key_env) {
+        (Some(path), _) => Some(keys::Keys::file(path)),
+        (None, Some(name)) => Some(keys::Keys::env(name)),
+        (None, None) if from.accept_key_file.is_some() => {
+            return Err(Failure::new("--accept-key-file needs a key to seal with: --key-file or --key-env"));
+        }
+        (None, None) => None,
+    };
+    match keys {
+        Some(mut keys) => {
+            if let Some(path) = &from.accept_key_file {
+                keys = keys.accept_file(path);
+            }
+            let sealer = keys.sealer(audience).map_err(Failure::new)?;
+            reload_when_told(keys, sealer.clone())?;
+            Ok(sealer)
+        }
+        None => KeySource::Ephemeral.sealer(audience).map_err(Failure::new),
     }
 }
 
@@ -75,7 +84,7 @@ async fn http(service: Service, address: SocketAddr, serve: &Serve) -> Result<()
 
 /// Reads the keys again at each SIGHUP, as long as the process lives.
 #[cfg(unix)]
-fn reload_when_told(keys: Keys, sealer: Sealer) -> Result<(), Failure> {
+fn reload_when_told(keys: keys::Keys, sealer: Sealer) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut told = signal(SignalKind::hangup()).map_err(Failure::new)?;
     tokio::spawn(async move {
@@ -93,12 +102,12 @@ fn reload_when_told(keys: Keys, sealer: Sealer) -> Result<(), Failure> {
 
 /// There is nothing that tells: keys are rotated by restarts.
 #[cfg(not(unix))]
-fn reload_when_told(_: Keys, _: Sealer) -> Result<(), Failure> {
+fn reload_when_told(_: keys::Keys, _: Sealer) -> Result<(), Failure> {
     Ok(())
 }
 
 /// Ready at Ctrl-C, and where there is such a thing at SIGTERM.
-async fn asked_to_stop() {
+pub(crate) async fn asked_to_stop() {
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -7,6 +7,8 @@ use std::{
 
 use mrtr_core::jsonrpc::Json;
 
+use crate::screen;
+
 /// Text of a peer without what a terminal would obey: control characters, and marks that turn the direction of
 /// writing around. Line breaks and tabs stay.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
@@ -34,7 +36,9 @@ pub(crate) fn line(text: &str, most: usize) -> String {
 
 /// A reader that has left, `mrtr … | head`, is no failure.
 fn write(mut to: impl Write, text: &str) {
-    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+    screen::write(|| {
+        let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+    });
 }
 
 pub(crate) fn result(text: &str) {
@@ -45,25 +49,52 @@ pub(crate) fn note(text: &str) {
     write(io::stderr(), &harmless(text));
 }
 
+/// A note whose control characters are ours; nothing of a peer's goes in here that is not harmless.
+pub(crate) fn as_is(text: &str) {
+    write(io::stderr(), text);
+}
+
 pub(crate) fn complain(text: &str) {
     write(io::stderr(), &format!("mrtr: {}", harmless(text)));
 }
 
-/// A tool's result for people: its text blocks, and a word on each of the others. Whether the tool failed.
-pub(crate) fn tool_result(result: Json<'_>) -> (String, bool) {
-    let mut out: Vec<String> = Vec::new();
-    for block in result.get("content").and_then(Json::items).into_iter().flatten() {
-        let word = |name: &str| block.get(name).and_then(Json::as_string);
-        let kind = word("type").unwrap_or_default();
-        match word("text") {
-            Some(text) if kind == "text" => out.push(text.into_owned()),
-            _ => out.push(format!("[{kind}, {}]", word("mimeType").unwrap_or("no media type".into()))),
-        }
+/// Gives the terminal back as it was, if a prompt still has it.
+pub(crate) fn leave() {
+    if screen::prompting() {
+        let _ = crossterm::terminal::disable_raw_mode();
+        let _ = crossterm::execute!(
+            io::stderr(),
+            crossterm::event::DisableBracketedPaste,
+            crossterm::cursor::Show,
+            crossterm::style::Print("\r\n")
+        );
     }
+}
+
+/// A result for people: the texts of a tool, a prompt or a resource, and a word on everything else. Whether it is of a
+/// tool that failed.
+pub(crate) fn called(result: Json<'_>) -> (String, bool) {
+    let items = |name: &str| result.get(name).and_then(Json::items).into_iter().flatten();
+    let mut out: Vec<String> = items("content").map(block).collect();
+    out.extend(items("messages").map(|message| {
+        let role = message.get("role").and_then(Json::as_string).unwrap_or_default();
+        format!("{role}: {}", message.get("content").map(block).unwrap_or_default())
+    }));
+    out.extend(items("contents").map(block));
     if out.is_empty() {
         out.push(result.as_str().into());
     }
     (out.join("\n"), result.get("isError").and_then(Json::as_bool).unwrap_or(false))
+}
+
+/// The text of a block of content, or what it is.
+fn block(block: Json<'_>) -> String {
+    let word = |name: &str| block.get(name).and_then(Json::as_string);
+    let kind = word("type").unwrap_or("resource".into());
+    match word("text") {
+        Some(text) => text.into_owned(),
+        None => format!("[{kind}, {}]", word("mimeType").unwrap_or("no media type".into())),
+    }
 }
 
 #[cfg(test)]

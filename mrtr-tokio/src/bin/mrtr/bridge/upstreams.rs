@@ -1,0 +1,159 @@
+//! Which servers are behind the bridge: the command line's one, or those of a file.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use mrtr_core::wire::Era;
+use mrtr_tokio::{
+    bridge::Reach,
+    client::{self, Bearer, Proxy, Roots, Stderr},
+};
+use serde::Deserialize;
+use tokio::process::Command;
+
+use super::{Bridge, Server};
+use crate::{Failure, screen};
+
+/// The file of `--config`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    upstreams: BTreeMap<String, Table>,
+}
+
+/// One server in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    command: Option<Vec<String>>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    bearer_env: Option<String>,
+    era: Option<FileEra>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileEra {
+    Modern,
+    Legacy,
+}
+
+/// The servers that the options name.
+pub(super) fn named(args: &Bridge) -> Result<Vec<Server>, Failure> {
+    if let Some(path) = &args.config {
+        return of_file(path, args);
+    }
+    let era = args.era.map(Era::from);
+    let name = |derived: &str| args.name.clone().unwrap_or_else(|| plain(derived));
+    let server = match &args.upstream {
+        Some(url) => {
+            let host = url.split("://").nth(1).unwrap_or_default();
+            let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
+            Server { name: name(host), reach: behind(url, args.bearer_env.as_deref(), args)?, era }
+        }
+        None => {
+            let program = args.server.first().map(String::as_str).unwrap_or_default();
+            let file = Path::new(program).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+            Server { name: name(&file), reach: process(&args.server, &BTreeMap::new())?, era }
+        }
+    };
+    Ok(vec![server])
+}
+
+fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let file: File = toml::from_str(&text).map_err(|error| wrong(&error))?;
+    if file.upstreams.is_empty() {
+        return Err(wrong(&"no [upstreams.NAME] in it"));
+    }
+    let server = |(name, table): (String, Table)| {
+        let reach = match (&table.command, &table.url) {
+            (Some(command), None) if table.bearer_env.is_none() => process(command, &table.env)?,
+            (None, Some(url)) if table.env.is_empty() => behind(url, table.bearer_env.as_deref(), args)?,
+            _ => {
+                return Err(wrong(&format_args!(
+                    "upstreams.{name} needs either `command`, with or without `env`, or `url`, with or without `bearer_env`"
+                )));
+            }
+        };
+        let era = table.era.map(|era| match era {
+            FileEra::Modern => Era::Modern,
+            FileEra::Legacy => Era::Legacy,
+        });
+        Ok(Server { name, reach, era })
+    };
+    file.upstreams.into_iter().map(server).collect()
+}
+
+fn process(words: &[String], env: &BTreeMap<String, String>) -> Result<Reach, Failure> {
+    let Some((program, args)) = words.split_first() else {
+        return Err(Failure::usage("the server's command is empty"));
+    };
+    let (program, args, env) = (program.clone(), args.to_vec(), env.clone());
+    let command = move || {
+        let mut command = Command::new(&program);
+        command.args(&args).envs(&env);
+        // Ctrl-C is for the bridge, which ends its servers in order.
+        #[cfg(unix)]
+        command.process_group(0);
+        command
+    };
+    Ok(Reach::process(command, Stderr::Lines(Arc::new(screen::server_line))))
+}
+
+fn behind(url: &str, bearer_env: Option<&str>, args: &Bridge) -> Result<Reach, Failure> {
+    let mut options = client::Options::default();
+    if let Some(name) = bearer_env {
+        let token = std::env::var(name)
+            .map_err(|_| Failure::usage(format!("the environment variable {name} is not set")))?;
+        let bearer = Bearer::new(&token).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+        options.authorize = Some(Arc::new(bearer));
+    }
+    options.proxy = match args.proxy.as_deref() {
+        None => Proxy::Environment,
+        Some("none") => Proxy::Direct,
+        Some(url) => Proxy::Url(url.into()),
+    };
+    if let Some(path) = &args.ca_file {
+        let pem = std::fs::read(path);
+        let pem = pem.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        options.roots = Roots::SystemAnd(pem);
+    }
+    Reach::url(url, &options).map_err(Failure::usage)
+}
+
+/// What may be a name, of a text; a server is always called something.
+fn plain(text: &str) -> String {
+    let name: String = text
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+        .take(64)
+        .collect();
+    if name.is_empty() { String::from("server") } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_says_what_is_meant_and_nothing_else() {
+        let good = "[upstreams.a]\ncommand = [\"x\"]\n[upstreams.a.env]\nA = \"1\"\n[upstreams.b]\nurl = \"http://b\"\nera = \"legacy\"";
+        let file: File = toml::from_str(good).unwrap();
+        assert_eq!(file.upstreams.len(), 2);
+        for wrong in ["", "[upstream.a]", "[upstreams.a]\ntoken = \"secret\"", "[upstreams.a]\nera = \"new\""]
+        {
+            assert!(toml::from_str::<File>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_fit() {
+        assert_eq!(
+            (&*plain("mcp.example.com"), &*plain(""), plain(&"x".repeat(99)).len()),
+            ("mcp-example-com", "server", 64)
+        );
+    }
+}

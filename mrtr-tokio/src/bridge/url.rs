@@ -1,0 +1,428 @@
+//! An upstream behind a url: a POST a message, sessions of the legacy eras, their stream by GET, their end by DELETE.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use mrtr_core::{
+    Limits,
+    bridge::LinkId,
+    framing::EventStreamDecoder,
+    http::{BodyPlan, Judgement, Sent, judge, name},
+    jsonrpc::{Message, RequestId, admit, write_error},
+    wire::Era,
+};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::{AbortHandle, JoinHandle},
+    time::{sleep, timeout},
+};
+
+use super::driver::{Events, In};
+use crate::client::{WireError, carry::Url};
+
+/// How long a server may take to accept what wants no reply.
+const ACCEPTED: Duration = Duration::from_secs(10);
+
+/// A stream is taken up again so often without an event in between.
+const RESUMES: u32 = 5;
+
+/// The pause before that, unless the server says another one.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// However long the server says.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// Messages of one connection that wait for the bridge to look at them.
+const AHEAD: usize = 64;
+
+/// Headers as the core writes them.
+pub(super) type Headers = Vec<(Box<str>, Box<str>)>;
+
+/// A connection to a server behind a url: a session, or all requests to a modern one.
+pub(super) struct Connection {
+    queue: mpsc::UnboundedSender<Out>,
+    carrying: JoinHandle<()>,
+}
+
+enum Out {
+    Request { call: i64, bytes: Vec<u8>, headers: Headers },
+    Message { bytes: Vec<u8>, headers: Headers },
+    Close { call: i64 },
+}
+
+impl Connection {
+    pub(super) fn start(link: LinkId, url: Url, era: Era, limits: Limits, events: &Events) -> Self {
+        let (queue, outs) = mpsc::unbounded_channel();
+        let shared = Shared {
+            link,
+            url,
+            era,
+            limits,
+            events: events.clone(),
+            session: Mutex::default(),
+            ahead: Arc::new(Semaphore::new(AHEAD)),
+        };
+        Self { queue, carrying: tokio::spawn(carry(Arc::new(shared), outs)) }
+    }
+
+    pub(super) fn send(&self, call: Option<i64>, bytes: Vec<u8>, headers: Headers) {
+        let out = match call {
+            Some(call) => Out::Request { call, bytes, headers },
+            None => Out::Message { bytes, headers },
+        };
+        let _ = self.queue.send(out);
+    }
+
+    /// Closes the response stream of a request.
+    pub(super) fn close_stream(&self, call: i64) {
+        let _ = self.queue.send(Out::Close { call });
+    }
+
+    /// Ends what is under way, and the session.
+    pub(super) async fn end(self, grace: Duration) {
+        let Self { queue, mut carrying } = self;
+        drop(queue);
+        if timeout(grace, &mut carrying).await.is_err() {
+            carrying.abort();
+        }
+    }
+}
+
+struct Shared {
+    link: LinkId,
+    url: Url,
+    era: Era,
+    limits: Limits,
+    events: Events,
+    session: Mutex<Session>,
+    ahead: Arc<Semaphore>,
+}
+
+/// What belongs to a session of a legacy era.
+#[derive(Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    /// As the last message had it.
+    version: Option<HeaderValue>,
+}
+
+/// Tasks that end with what carries them.
+#[derive(Default)]
+struct Tasks {
+    calls: BTreeMap<i64, AbortHandle>,
+    listening: Option<AbortHandle>,
+    prune_at: usize,
+}
+
+impl Tasks {
+    fn put(&mut self, call: i64, task: AbortHandle) {
+        if self.calls.len() >= self.prune_at {
+            self.calls.retain(|_, task| !task.is_finished());
+            self.prune_at = (2 * self.calls.len()).max(64);
+        }
+        self.calls.insert(call, task);
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        for task in self.calls.values().chain(&self.listening) {
+            task.abort();
+        }
+    }
+}
+
+/// Notifications and answers are accepted before what was said after them goes out.
+async fn carry(shared: Arc<Shared>, mut queue: mpsc::UnboundedReceiver<Out>) {
+    let mut tasks = Tasks::default();
+    while let Some(out) = queue.recv().await {
+        match out {
+            Out::Request { call, bytes, headers } => {
+                let task = tokio::spawn(Arc::clone(&shared).request(call, bytes, headers));
+                tasks.put(call, task.abort_handle());
+            }
+            Out::Message { bytes, headers } => {
+                shared.message(bytes, &headers).await;
+                if tasks.listening.is_none() && shared.session().id.is_some() {
+                    tasks.listening = Some(tokio::spawn(Arc::clone(&shared).listen()).abort_handle());
+                }
+            }
+            Out::Close { call } => {
+                if let Some(task) = tasks.calls.remove(&call) {
+                    task.abort();
+                }
+            }
+        }
+    }
+    drop(tasks);
+    shared.end_session().await;
+}
+
+impl Shared {
+    fn session(&self) -> MutexGuard<'_, Session> {
+        // Nothing panics while it is held.
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn headers(&self, given: &Headers) -> HeaderMap {
+        let mut headers = post_headers(given);
+        if self.era == Era::Legacy {
+            let mut session = self.session();
+            if let Some(version) = headers.get(name::PROTOCOL_VERSION) {
+                session.version = Some(version.clone());
+            }
+            session.write(&mut headers);
+        }
+        headers
+    }
+
+    /// A request, to the end of whatever comes back.
+    async fn request(self: Arc<Self>, call: i64, bytes: Vec<u8>, headers: Headers) {
+        if let Err(problem) = self.try_request(call, bytes, &headers).await {
+            tracing::warn!(link = self.link.0, call, %problem, "a request to an upstream has failed");
+        }
+        // Nothing, if its response has come.
+        self.events.send(In::Failed { link: self.link, call });
+    }
+
+    async fn try_request(&self, call: i64, bytes: Vec<u8>, headers: &Headers) -> Result<(), WireError> {
+        let headers = self.headers(headers);
+        let in_session = headers.contains_key(name::SESSION_ID);
+        let response = self.url.send(Method::POST, headers, bytes.into()).await?;
+        let status = response.status();
+        if in_session && status == StatusCode::NOT_FOUND {
+            self.events.send(In::Closed { link: self.link });
+            return Ok(());
+        }
+        if self.era == Era::Legacy && status.is_success() {
+            self.session().learn(response.headers());
+        }
+        if !status.is_success() || plan(&response) == BodyPlan::Whole {
+            let (status, kind, bytes) = whole(response, &self.limits).await?;
+            return self
+                .judged(call, judge(Sent::Request, status, kind.as_deref(), &bytes, &self.limits))
+                .await;
+        }
+        let mut stream = Stream::new(Some(call));
+        if !stream.read(self, response.into_body()).await? && self.resumable(&stream) {
+            // A server of a legacy era may close its stream and go on in another one.
+            sleep(stream.retry).await;
+            self.take_up(&mut stream).await;
+        }
+        Ok(())
+    }
+
+    async fn judged(&self, call: i64, judgement: Judgement<'_>) -> Result<(), WireError> {
+        match judgement {
+            Judgement::Message(bytes) => self.tell(Some(call), bytes.to_vec()).await,
+            Judgement::Failed(fault) | Judgement::MaybeLegacy(fault) => {
+                let Some(error) = &fault.error else { return Err(fault.into()) };
+                // What the server said of the request, whatever id it put there.
+                let mut bytes = Vec::new();
+                write_error(&mut bytes, Some(&call.into()), error);
+                self.tell(Some(call), bytes).await;
+            }
+            Judgement::Accepted | _ => {}
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, call: Option<i64>, bytes: Vec<u8>) {
+        // Never closed.
+        let permit = Arc::clone(&self.ahead).acquire_owned().await.ok();
+        self.events.send(In::Upstream { link: self.link, call, bytes, permit });
+    }
+
+    /// Something that wants no reply.
+    async fn message(&self, bytes: Vec<u8>, headers: &Headers) {
+        let headers = self.headers(headers);
+        let in_session = headers.contains_key(name::SESSION_ID);
+        match timeout(ACCEPTED, self.url.send(Method::POST, headers, bytes.into())).await {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) if in_session && response.status() == StatusCode::NOT_FOUND => {
+                self.events.send(In::Closed { link: self.link });
+            }
+            Ok(Ok(response)) => {
+                tracing::warn!(link = self.link.0, status = %response.status(), "an upstream was not told something");
+            }
+            Ok(Err(problem)) => {
+                tracing::warn!(link = self.link.0, %problem, "an upstream was not told something");
+            }
+            Err(_) => tracing::warn!(link = self.link.0, "an upstream did not accept something in time"),
+        }
+    }
+
+    /// The headers of a GET or DELETE, if there is a session.
+    fn of_session(&self) -> Option<HeaderMap> {
+        let session = self.session();
+        session.id.as_ref()?;
+        let mut headers = HeaderMap::new();
+        session.write(&mut headers);
+        Some(headers)
+    }
+
+    /// The stream that belongs to no call, if the server has one.
+    async fn listen(self: Arc<Self>) {
+        self.take_up(&mut Stream::new(None)).await;
+    }
+
+    fn resumable(&self, stream: &Stream) -> bool {
+        self.era == Era::Legacy && !stream.last_event.is_empty()
+    }
+
+    /// Reads a stream by GET, and again whenever it has ended, until it brings the reply, or nothing any more.
+    async fn take_up(&self, stream: &mut Stream) {
+        let mut empty = 0;
+        while empty < RESUMES {
+            let Some(mut headers) = self.of_session() else { return };
+            headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+            if let Ok(last) = HeaderValue::from_bytes(&stream.last_event)
+                && !last.is_empty()
+            {
+                headers.insert(HeaderName::from_static("last-event-id"), last);
+            }
+            let Ok(response) = self.url.send(Method::GET, headers, Bytes::new()).await else { return };
+            if response.status() != StatusCode::OK || plan(&response) != BodyPlan::Events {
+                return;
+            }
+            let before = stream.events;
+            if let Ok(true) = stream.read(self, response.into_body()).await {
+                return;
+            }
+            empty = if stream.events > before { 0 } else { empty + 1 };
+            sleep(stream.retry).await;
+        }
+    }
+
+    /// Tells the server that it may forget the session. Those that mind say 405.
+    async fn end_session(&self) {
+        let Some(headers) = self.of_session() else { return };
+        match timeout(ACCEPTED, self.url.send(Method::DELETE, headers, Bytes::new())).await {
+            Ok(Ok(response)) => {
+                tracing::debug!(link = self.link.0, status = %response.status(), "a session was ended")
+            }
+            Ok(Err(_)) | Err(_) => tracing::debug!(link = self.link.0, "a session was not ended"),
+        }
+    }
+}
+
+impl Session {
+    fn write(&self, headers: &mut HeaderMap) {
+        for (name, value) in [(name::SESSION_ID, &self.id), (name::PROTOCOL_VERSION, &self.version)] {
+            if let (Ok(name), Some(value)) = (HeaderName::try_from(name), value) {
+                headers.insert(name, value.clone());
+            }
+        }
+    }
+
+    fn learn(&mut self, headers: &HeaderMap) {
+        if self.id.is_none()
+            && let Some(id) = headers.get(name::SESSION_ID)
+        {
+            let mut id = id.clone();
+            id.set_sensitive(true);
+            self.id = Some(id);
+        }
+    }
+}
+
+/// The headers of a POST: those that the core gives, and what every POST has.
+pub(super) fn post_headers(given: &Headers) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    for (name, value) in given {
+        // The core has written them so that they fit.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(&**name), HeaderValue::try_from(&**value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+pub(super) fn plan(response: &Response<Incoming>) -> BodyPlan {
+    BodyPlan::from_content_type(response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes))
+}
+
+/// Reads a body whole: its status, what it is said to be, its bytes.
+pub(super) async fn whole(
+    response: Response<Incoming>,
+    limits: &Limits,
+) -> Result<(u16, Option<Vec<u8>>, Vec<u8>), WireError> {
+    let (head, mut body) = response.into_parts();
+    let limit = limits.message_bytes;
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| WireError::Broken { cause: Some(error.into()) })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > limit - bytes.len() {
+            return Err(WireError::TooLarge { limit });
+        }
+        bytes.extend_from_slice(&data);
+    }
+    let kind = head.headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
+    Ok((head.status.as_u16(), kind, bytes))
+}
+
+/// An event stream, over all connections that it is read from.
+struct Stream {
+    call: Option<i64>,
+    last_event: Vec<u8>,
+    retry: Duration,
+    events: u64,
+}
+
+impl Stream {
+    const fn new(call: Option<i64>) -> Self {
+        Self { call, last_event: Vec::new(), retry: RETRY, events: 0 }
+    }
+
+    /// Reads to its end; whether the reply has come.
+    async fn read(&mut self, shared: &Shared, mut body: Incoming) -> Result<bool, WireError> {
+        let limit = shared.limits.message_bytes;
+        let mut decoder = EventStreamDecoder::new(limit);
+        loop {
+            while let Some(event) = decoder.next() {
+                self.events += 1;
+                let event = event.map_err(|_| WireError::TooLarge { limit })?;
+                if event.is_message() && !event.data.is_empty() {
+                    let bytes = event.data.to_vec();
+                    let last = self.is_reply(&bytes, &shared.limits);
+                    shared.tell(self.call, bytes).await;
+                    if last {
+                        return Ok(true);
+                    }
+                }
+            }
+            if !decoder.last_event_id().is_empty() {
+                self.last_event = decoder.last_event_id().into();
+            }
+            self.retry = decoder.retry().unwrap_or(self.retry).min(LONGEST_RETRY);
+            match body.frame().await {
+                None => return Ok(false),
+                Some(Err(error)) => return Err(WireError::Broken { cause: Some(error.into()) }),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        decoder.push(&data);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_reply(&self, data: &[u8], limits: &Limits) -> bool {
+        let Some(call) = self.call.map(RequestId::from) else { return false };
+        match admit(data, limits) {
+            Ok(Message::Response(response)) => response.id.is_none_or(|id| id == call),
+            Ok(Message::Request(_) | Message::Notification(_)) => false,
+            Err(refused) => refused.response_to == Some(call),
+        }
+    }
+}

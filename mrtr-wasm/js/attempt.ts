@@ -1,0 +1,537 @@
+import { Context, failure } from "./context.js";
+import { AskFailed, AskInvalid, AttemptEnded, McpError } from "./errors.js";
+import { Exchange, Required } from "./exchange.js";
+import type { Call } from "./glue.js";
+import type { Glue } from "./runtime.js";
+import { trapped } from "./runtime.js";
+import type { LedgerStore } from "./store.js";
+
+/** What `Call.poll` gives; the constants of `call.rs`. */
+const IDLE = 0;
+const START = 1;
+const START_RETURNING = 2;
+const CHUNK = 3;
+const LAST_CHUNK = 4;
+const STORE = 5;
+const COMMIT = 6;
+const SUSPENDED = 7;
+
+/** Where the reply goes. */
+export interface Sink {
+  /** The head and the first piece; it is the whole reply if `last`. */
+  begin(status: number, headers: readonly (readonly [string, string])[], bytes: Uint8Array, last: boolean): void;
+  /** A further piece. */
+  piece(bytes: Uint8Array, last: boolean): void;
+  /** The reply takes longer than a turn. */
+  lingers?(): void;
+  /** The instance has trapped: there is no reply, or no more of it if it has begun. */
+  broken(error: unknown, begun: boolean): void;
+}
+
+/** A handler as it was registered. */
+export interface Handler {
+  name: string;
+  run(context: Context, args: unknown): unknown;
+  exchange?(exchange: Exchange, args: unknown): unknown;
+  args(text: string): { args: unknown } | { problem: string };
+}
+
+export interface Surroundings {
+  handlers: readonly Handler[];
+  store: LedgerStore | undefined;
+  report(message: string, error?: unknown): void;
+  ended(attempt: Attempt): void;
+}
+
+type Waiter = {
+  key: string;
+  promise: Promise<unknown>;
+  settle(text: string): void;
+  check: (() => boolean | Promise<boolean>) | undefined;
+};
+
+/** A comment goes out after so much silence, so that nobody takes the connection for dead (R-180). */
+const KEEP_ALIVE_MS = 15_000;
+
+/** Drives one request: does what the engine says, and hands in what came of it. */
+export class Attempt {
+  readonly principal: string | Uint8Array | undefined;
+  readonly #glue: Glue;
+  readonly #call: Call;
+  readonly #sink: Sink;
+  readonly #around: Surroundings;
+  readonly #waiters = new Map<number, Waiter>();
+  readonly #commits = new Map<number, () => void | Promise<void>>();
+  #releases: (() => void)[] = [];
+  #abort: AbortController | undefined;
+  #handler: Handler | undefined;
+  #begun = false;
+  #polling = false;
+  #again = false;
+  #restDue = false;
+  #flushDue = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #keepAlive: ReturnType<typeof setInterval> | undefined;
+  /** The handler is left: what it still does is nobody's business. */
+  #left = false;
+  /** The call is over and its memory is given back. */
+  #freed = false;
+
+  constructor(glue: Glue, call: Call, sink: Sink, around: Surroundings, principal: string | Uint8Array | undefined) {
+    this.#glue = glue;
+    this.#call = call;
+    this.#sink = sink;
+    this.#around = around;
+    this.principal = principal;
+  }
+
+  /** Goes on as far as it gets. */
+  poll(): void {
+    if (this.#freed) return;
+    if (this.#polling) {
+      this.#again = true;
+      return;
+    }
+    this.#polling = true;
+    try {
+      do {
+        this.#again = false;
+        this.#run();
+      } while (this.#again && !this.#freed);
+    } catch (error) {
+      this.#break(error);
+    } finally {
+      this.#polling = false;
+    }
+  }
+
+  #run(): void {
+    const call = this.#call;
+    for (;;) {
+      switch (call.poll(Date.now())) {
+        case IDLE:
+          this.#deliver();
+          this.#arm(call.wake_at());
+          this.#linger();
+          return;
+        case START:
+          this.#start(call.number(), false);
+          break;
+        case START_RETURNING:
+          this.#start(call.number(), true);
+          break;
+        case CHUNK:
+          this.#send(false);
+          break;
+        case LAST_CHUNK:
+          this.#send(true);
+          this.#free();
+          return;
+        case STORE:
+          void this.#store();
+          break;
+        case COMMIT:
+          void this.#commit(call.number());
+          break;
+        case SUSPENDED: {
+          const text = call.text();
+          if (text !== undefined) this.#around.report(`${this.#handler?.name ?? "a request"}: ${text}`);
+          this.#leave();
+          break;
+        }
+        default:
+          this.#free();
+          return;
+      }
+    }
+  }
+
+  #send(last: boolean): void {
+    const head = this.#call.head();
+    const bytes = this.#call.bytes();
+    if (head !== undefined) {
+      this.#begun = true;
+      const { status, headers } = heads(head);
+      this.#sink.begin(status, headers, bytes, last);
+    } else if (this.#begun) this.#sink.piece(bytes, last);
+  }
+
+  #start(number: number, returning: boolean): void {
+    const handler = this.#around.handlers[number];
+    if (handler === undefined) return this.#call.failed_ask("x", "");
+    this.#handler = handler;
+    const given = handler.args(this.#call.arguments());
+    if ("problem" in given) return this.#call.refused_arguments(given.problem);
+    let result: unknown;
+    try {
+      result =
+        returning && handler.exchange !== undefined
+          ? handler.exchange(new Exchange(this), given.args)
+          : handler.run(new Context(this), given.args);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    // Also when the attempt is over long before: nobody else would catch it.
+    Promise.resolve(result).then(
+      (value) => this.#ended(() => this.#returned(value)),
+      (error: unknown) => this.#ended(() => this.#failed(error)),
+    );
+  }
+
+  #ended(hand: () => void): void {
+    if (this.#left || this.#freed) return;
+    try {
+      hand();
+    } catch (error) {
+      return this.#break(error);
+    }
+    this.poll();
+  }
+
+  #returned(value: unknown): void {
+    if (value instanceof Required) return this.#call.require(value.state);
+    if (typeof value === "string") return this.#call.returned_text(value);
+    const text = JSON.stringify(value);
+    if (text === undefined) this.#around.report(`${this.#handler?.name}: the handler returned nothing`);
+    this.#call.returned(text ?? "");
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof McpError) {
+      return this.#call.failed(error.rpcCode, error.message, JSON.stringify(error.data));
+    }
+    if (error instanceof AskInvalid) return this.#call.failed_ask("i", error.reason);
+    if (!(error instanceof AskFailed)) this.#around.report(`${this.#handler?.name}: the handler threw`, error);
+    this.#call.failed_ask("x", "");
+  }
+
+  /** Settles what waits and is there. */
+  #deliver(): void {
+    if (this.#waiters.size === 0) return;
+    let delivered = false;
+    for (const [wait, waiter] of this.#waiters) {
+      const text = this.#call.wait(wait);
+      if (text !== undefined) {
+        this.#waiters.delete(wait);
+        waiter.settle(text);
+        delivered = true;
+      } else if (waiter.check !== undefined && this.#call.looks(wait)) void this.#look(wait, waiter.check);
+    }
+    // What is still open may be all that is left.
+    if (delivered) this.#rest();
+  }
+
+  /** An errand behind a url is to be looked after (A10). */
+  async #look(wait: number, check: () => boolean | Promise<boolean>): Promise<void> {
+    let done = false;
+    try {
+      done = await check();
+    } catch (error) {
+      this.#around.report(`${this.#handler?.name}: until threw`, error);
+    }
+    if (this.#left || this.#freed) return;
+    try {
+      this.#call.looked(wait, done === true);
+      this.#deliver();
+    } catch (error) {
+      return this.#break(error);
+    }
+    this.#rest();
+  }
+
+  async #store(): Promise<void> {
+    const call = this.#call;
+    let [what, current]: [string, Uint8Array | undefined] = ["", undefined];
+    const store = this.#around.store;
+    try {
+      const key = call.store_key();
+      if (store !== undefined && call.store_sets()) {
+        const said = await store.compareAndSet(key, call.store_expected(), call.store_new(), call.store_expires());
+        if (said === true) what = "a";
+        else if (said === "full") what = "f";
+        else [what, current] = ["c", said.current];
+      } else if (store !== undefined) [what, current] = ["c", await store.get(key)];
+    } catch (error) {
+      this.#around.report("the ledger's store failed", error);
+    }
+    if (this.#freed) return;
+    try {
+      call.stored(what === "" ? "x" : what, current);
+    } catch (error) {
+      return this.#break(error);
+    }
+    this.poll();
+  }
+
+  async #commit(number: number): Promise<void> {
+    let failed: unknown;
+    try {
+      await this.#commits.get(number)?.();
+    } catch (error) {
+      failed = error ?? new Error("thrown without a value");
+    }
+    if (this.#freed) return;
+    const call = this.#call;
+    try {
+      if (failed === undefined) call.committed(number);
+      else if (failed instanceof McpError) {
+        call.commit_failed(number, failed.rpcCode, failed.message, JSON.stringify(failed.data));
+      } else {
+        this.#around.report(`${this.#handler?.name}: a step of the commit threw`, failed);
+        call.commit_broke(number);
+      }
+    } catch (error) {
+      return this.#break(error);
+    }
+    this.poll();
+  }
+
+  // What a context and its asks do.
+
+  /** Uses the call, as long as the attempt is not over. */
+  use<T>(what: string, work: (call: Call) => T): T {
+    if (this.#left || this.#freed) {
+      const ended = new AttemptEnded(what);
+      // Its promise may be nobody's: say it once.
+      if (!warned) {
+        warned = true;
+        this.#around.report(`${this.#handler?.name}: ${ended.message}`);
+      }
+      throw ended;
+    }
+    try {
+      return work(this.#call);
+    } catch (error) {
+      if (trapped(error, this.#glue)) this.#break(error);
+      throw error;
+    }
+  }
+
+  /** The answer to an ask that is waited for now. */
+  wait<T>(
+    wait: number,
+    key: string,
+    read: (letter: string, rest: string) => T,
+    check: (() => boolean | Promise<boolean>) | undefined,
+  ): Promise<T> {
+    const known = this.#waiters.get(wait) ?? this.#settled.get(wait);
+    if (known !== undefined) return known.promise as Promise<T>;
+    if (this.#left || this.#freed) return Promise.reject(new AttemptEnded(key));
+    let resolve!: (value: T) => void;
+    let reject!: (error: unknown) => void;
+    const promise = new Promise<T>((fulfil, refuse) => ([resolve, reject] = [fulfil, refuse]));
+    const settle = (text: string) => {
+      const [letter, rest] = [text.slice(0, 1), text.slice(1)];
+      const error = failure(key, letter, rest);
+      try {
+        if (error !== undefined) reject(error);
+        else resolve(read(letter, rest));
+      } catch (fault) {
+        reject(fault);
+      }
+    };
+    const waiter: Waiter = { key, promise, settle, check };
+    this.#settled.set(wait, waiter);
+    const text = this.use(key, (call) => call.wait(wait));
+    if (text !== undefined) settle(text);
+    else {
+      this.#waiters.set(wait, waiter);
+      this.#rest();
+    }
+    return promise;
+  }
+  readonly #settled = new Map<number, Waiter>();
+
+  withdraw(wait: number): void {
+    if (this.#left || this.#freed) return;
+    this.#waiters.delete(wait);
+    this.use("withdraw", (call) => call.withdraw(wait));
+    this.#rest();
+  }
+
+  onCommit(step: () => void | Promise<void>): void {
+    this.#commits.set(this.use("onCommit", (call) => call.on_commit()), step);
+  }
+
+  onSuspend(release: () => void): void {
+    if (this.#left || this.#freed) throw new AttemptEnded("onSuspend");
+    this.#releases.push(release);
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#left) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  /** Notifications wait to be sent. */
+  flush(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    queueMicrotask(() => {
+      this.#flushDue = false;
+      this.poll();
+    });
+  }
+
+  /**
+   * Says, after everything that needs no answer has settled, that the handler gets no further. One macrotask is enough
+   * for siblings in a `Promise.all`. A recorded round needs less: what it waits for is known (A3), and all that matters is
+   * that a handler which returns over an open ask has done so (A9).
+   */
+  #rest(): void {
+    if (this.#restDue || this.#left || this.#freed) return;
+    this.#restDue = true;
+    const rest = () => {
+      this.#restDue = false;
+      if (this.#left || this.#freed) return;
+      try {
+        this.#call.rests();
+      } catch (error) {
+        return this.#break(error);
+      }
+      this.poll();
+    };
+    if (!this.#call.replaying()) return macrotask(rest);
+    let turns = 16;
+    const turn = () => (--turns > 0 ? queueMicrotask(turn) : rest());
+    queueMicrotask(turn);
+  }
+
+  #arm(at: number): void {
+    clearTimeout(this.#timer);
+    if (at === 0) return;
+    this.#timer = setTimeout(
+      () => {
+        if (this.#left || this.#freed) return;
+        this.#call.rests();
+        this.poll();
+      },
+      Math.max(1, at - Date.now()),
+    );
+  }
+
+  /** It takes longer than a turn: from now on silence is broken, and somebody may leave. Most requests never get here. */
+  #linger(): void {
+    if (this.#keepAlive !== undefined || this.#restDue || this.#lingerDue) return;
+    this.#lingerDue = true;
+    macrotask(() => {
+      this.#lingerDue = false;
+      if (this.#freed || this.#keepAlive !== undefined) return;
+      this.#keepAlive = setInterval(() => this.#silent(), KEEP_ALIVE_MS);
+      this.#sink.lingers?.();
+    });
+  }
+  #lingerDue = false;
+
+  #silent(): void {
+    if (this.#freed) return;
+    this.#call.silent();
+    this.poll();
+  }
+
+  // How it ends.
+
+  /** Nobody reads the reply any more (R-187). */
+  gone(): void {
+    if (this.#freed) return;
+    const goesOn = this.#call.leave();
+    if (!goesOn) this.#leave();
+    this.poll();
+  }
+
+  /** A change, for a subscription. */
+  change(kind: string, uri: string): void {
+    if (this.#freed) return;
+    this.#call.change(kind, uri);
+    this.poll();
+  }
+
+  /** Leaves the handler where it stands. */
+  #leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    for (const release of this.#releases.splice(0)) {
+      try {
+        release();
+      } catch (error) {
+        this.#around.report(`${this.#handler?.name}: onSuspend threw`, error);
+      }
+    }
+    this.#abort?.abort();
+  }
+
+  #free(): void {
+    if (this.#freed) return;
+    this.#freed = true;
+    clearTimeout(this.#timer);
+    clearInterval(this.#keepAlive);
+    this.#waiters.clear();
+    this.#settled.clear();
+    this.#commits.clear();
+    this.#releases = [];
+    try {
+      this.#call.free();
+    } catch {
+      // Only in an instance that has trapped, whose memory goes as a whole.
+    }
+    this.#around.ended(this);
+    this.#done?.();
+  }
+
+  get isOver(): boolean {
+    return this.#freed;
+  }
+
+  /** Settles when nothing is left to be done. */
+  over(): Promise<void> {
+    return this.#freed ? Promise.resolve() : new Promise((done) => (this.#done = done));
+  }
+  #done: (() => void) | undefined;
+
+  /** The instance has trapped, or something else went wrong that has no reply. */
+  #break(error: unknown): void {
+    trapped(error, this.#glue);
+    this.#around.report(`${this.#handler?.name ?? "a request"}: the engine failed`, error);
+    this.#leave();
+    if (!this.#freed) {
+      this.#free();
+      this.#sink.broken(error, this.#begun);
+    }
+  }
+
+  /** The instance that this attempt lives in has trapped in another one. */
+  abandon(error: unknown): void {
+    this.#break(error);
+  }
+
+  get instance(): Glue {
+    return this.#glue;
+  }
+}
+
+let warned = false;
+
+const known = new Map<string, { status: number; headers: [string, string][] }>();
+
+/** Status and headers of a reply; there are few different ones. */
+export function heads(text: string): { status: number; headers: [string, string][] } {
+  let head = known.get(text);
+  if (head === undefined) {
+    const [status, ...lines] = text.split("\n");
+    const headers = lines.filter((line) => line !== "").map((line): [string, string] => {
+      const colon = line.indexOf(": ");
+      return [line.slice(0, colon), line.slice(colon + 2)];
+    });
+    head = { status: Number(status), headers };
+    if (known.size < 64) known.set(text, head);
+  }
+  return head;
+}
+
+const immediate = (globalThis as { setImmediate?: (work: () => void) => unknown }).setImmediate;
+
+function macrotask(work: () => void): void {
+  if (immediate !== undefined) immediate(work);
+  else setTimeout(work, 0);
+}

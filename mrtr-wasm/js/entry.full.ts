@@ -1,0 +1,3 @@
+/** Both halves. */
+export * from "./client.js";
+export * from "./entry.server.js";

@@ -1,0 +1,109 @@
+// Puts the npm package together: glue without globals, compiled TypeScript, one entry a host and role.
+//
+//   node pack.mjs TOOLS SOURCES BUILT PACKAGE VERSION
+//
+// TOOLS holds node_modules; SOURCES is this folder; BUILT has a folder a role with what wasm-bindgen wrote and the
+// optimised module; PACKAGE is written anew.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const [tools, sources, built, out, version] = process.argv.slice(2);
+const roles = { server: ["Engine", "Call"], full: ["Engine", "Call", "Dialer", "Trip"] };
+
+/**
+ * wasm-bindgen writes a module with one instance in global variables. A trapped instance has to be replaced, so here each
+ * call of `instantiate` has variables of its own.
+ */
+function glue(text, classes) {
+  const start = text.indexOf("async function __wbg_load(");
+  const end = text.indexOf("function initSync(");
+  const last = text.indexOf("let __wbg_init_promise;");
+  if (start < 0 || end < start || last < end) throw new Error("wasm-bindgen writes something else than it did");
+  const body = (text.slice(0, start) + text.slice(end, last))
+    .replaceAll(/^export (class|function) /gm, "$1 ")
+    .replace(/^\/\* @ts-self-types.*\n/, "");
+  if (/^export /m.test(body)) throw new Error("an export was left over");
+  return `export function instantiate(module) {\n${body}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+}
+
+function types(text, classes) {
+  const end = text.indexOf("export type InitInput");
+  const members = classes.map((name) => `  ${name}: typeof ${name};`).join("\n");
+  return `${text.slice(0, end)}
+export interface Glue {
+${members}
+}
+export declare function instantiate(module: WebAssembly.Module): Glue;
+`;
+}
+
+rmSync(out, { recursive: true, force: true });
+const lib = join(built, "lib");
+rmSync(lib, { recursive: true, force: true });
+mkdirSync(lib, { recursive: true });
+for (const name of readdirSync(sources)) if (/\.ts$|^tsconfig/.test(name)) cpSync(join(sources, name), join(lib, name));
+const declared = readFileSync(join(built, "full/mrtr.d.ts"), "utf8");
+writeFileSync(join(lib, "glue.d.ts"), types(declared, roles.full));
+symlinkSync(join(tools, "node_modules"), join(lib, "node_modules"));
+execFileSync(join(tools, "node_modules/.bin/tsc"), ["-p", lib, "--outDir", join(out, "lib")], { stdio: "inherit" });
+cpSync(join(lib, "glue.d.ts"), join(out, "lib/glue.d.ts"));
+
+const exported = {};
+for (const [role, classes] of Object.entries(roles)) {
+  const folder = join(out, role);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "glue.js"), glue(readFileSync(join(built, role, "mrtr.js"), "utf8"), classes));
+  writeFileSync(join(folder, "glue.d.ts"), 'export { instantiate } from "../lib/glue.js";\n');
+  cpSync(join(built, role, "optimised.wasm"), join(folder, "mrtr_bg.wasm"));
+  writeFileSync(join(folder, "mrtr_bg.wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
+  const use = `import { use } from "../lib/runtime.js";\nimport { instantiate } from "./glue.js";\nuse(instantiate, ${role === "full"});\n`;
+  const all = `export * from "../lib/entry.${role}.js";\n`;
+  const entries = {
+    // A worker's runtime compiles what it imports, before the worker starts.
+    workerd: `${use}import { initSync } from "../lib/runtime.js";\nimport module from "./mrtr_bg.wasm";\ninitSync({ module });\n${all}`,
+    node: `${use}import { readFileSync } from "node:fs";\nimport { initSync } from "../lib/runtime.js";\ninitSync({ module: new WebAssembly.Module(readFileSync(new URL("./mrtr_bg.wasm", import.meta.url))) });\n${all}export { nodeListener } from "../lib/node.js";\n`,
+    browser: `${use}import { load } from "../lib/runtime.js";\n${all}/** Loads the engine; call it once before anything else. */\nexport function init(source) {\n  return load(source ?? new URL("./mrtr_bg.wasm", import.meta.url));\n}\n`,
+    // For hosts that hand over a compiled module themselves: initSync({ module }).
+    bare: `${use}${all}`,
+  };
+  for (const [name, text] of Object.entries(entries)) writeFileSync(join(folder, `${name}.js`), text);
+  const more = {
+    workerd: "",
+    node: 'export { nodeListener, type NodeOptions } from "../lib/node.js";\n',
+    browser:
+      "/** Loads the engine; call it once before anything else. Without an argument it fetches the file beside this one. */\n" +
+      'export declare function init(source?: Parameters<typeof import("../lib/runtime.js").load>[0]): Promise<void>;\n',
+    bare: "",
+  };
+  for (const [name, text] of Object.entries(more)) writeFileSync(join(folder, `${name}.d.ts`), all + text);
+  const entry = (name) => ({ types: `./${role}/${name}.d.ts`, default: `./${role}/${name}.js` });
+  const path = role === "full" ? "." : `./${role}`;
+  exported[path] = { workerd: entry("workerd"), node: entry("node"), default: entry("browser") };
+  const under = role === "full" ? "." : `./${role}`;
+  exported[`${under}/bare`] = entry("bare");
+  exported[`${under}/browser`] = entry("browser");
+  exported[`${under}/mrtr_bg.wasm`] = { types: `./${role}/mrtr_bg.wasm.d.ts`, default: `./${role}/mrtr_bg.wasm` };
+}
+
+const root = join(sources, "../..");
+cpSync(join(root, "mrtr-wasm/README.md"), join(out, "README.md"));
+for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) cpSync(join(root, name), join(out, name));
+writeFileSync(
+  join(out, "package.json"),
+  `${JSON.stringify(
+    {
+      name: "mrtr",
+      version,
+      description: "Multi round-trip requests for the Model Context Protocol: servers that ask in mid-request, on edge workers, in Node and in the browser",
+      license: "MIT OR Apache-2.0",
+      type: "module",
+      sideEffects: ["./*/node.js", "./*/workerd.js", "./*/browser.js", "./*/bare.js"],
+      engines: { node: ">=20" },
+      exports: { ...exported, "./package.json": "./package.json" },
+      files: ["lib", ...Object.keys(roles)],
+    },
+    null,
+    2,
+  )}\n`,
+);
