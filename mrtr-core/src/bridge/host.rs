@@ -310,7 +310,13 @@ impl Bridge {
         };
         match read {
             Err((error, class)) => self.respond_error(host, &id, class, &error),
-            Ok(meta) => self.route_modern(host, &Modern { whole, request, meta, parts }, now),
+            Ok(meta) => {
+                let modern = Modern { whole, request, meta, parts };
+                match headers.and_then(|headers| self.params_fault(&modern, headers)) {
+                    Some(error) => self.respond_error(host, &id, ReplyClass::HeaderMismatch, &error),
+                    None => self.route_modern(host, &modern, now),
+                }
+            }
         }
     }
 

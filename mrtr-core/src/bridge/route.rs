@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{ErrorCode, RpcError},
-    http::{ParamHeaders, ReplyClass},
+    http::{Headers, ParamHeaders, ReplyClass, check_params},
     jsonrpc::{Json, Request, RequestId, write},
     seal::Verdict,
     time::Timestamp,
@@ -170,6 +170,18 @@ impl Bridge {
                 _ => self.respond_error(host, &id, ReplyClass::MethodNotFound, &no_method()),
             },
         }
+    }
+
+    /// What is wrong with the headers that repeat arguments, of a tool whose annotations a list has shown.
+    pub(super) fn params_fault(&self, m: &Modern<'_>, headers: &dyn Headers) -> Option<RpcError> {
+        let asking = AskingMethod::from_name(&m.request.method)?;
+        if asking != AskingMethod::ToolsCall {
+            return None;
+        }
+        let (upstream, own) = self.target(asking.name(), &m.parts).ok()?;
+        let name = own.or_else(|| m.parts.name.and_then(Json::as_string))?;
+        let annotations = self.upstreams.get(upstream)?.annotations.get(&*name)?;
+        check_params(headers, &m.request, annotations).err().map(|fault| fault.error())
     }
 
     pub(super) fn legacy_request(&mut self, host: HostId, request: &Request<'_>, now: Timestamp) {

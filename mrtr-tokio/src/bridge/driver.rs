@@ -219,33 +219,36 @@ impl Driver {
     pub(super) fn flush(&mut self) {
         while let Some(output) = self.bridge.poll_output() {
             match output {
-                Output::ToHost { host, stream, bytes, last } => self.to_host(host, stream, bytes, last),
+                Output::ToHost { host, stream, bytes, last } => self.tell_host(host, stream, bytes, last),
                 Output::KeepAlive { host, stream } => self.keep_alive(host, stream),
                 Output::OpenUpstream { link, upstream } => self.open(link, upstream),
-                Output::ToUpstream { link, call, bytes, headers } => {
-                    match self.links.get(&link) {
-                        Some(Link::Process(process)) => {
-                            if process.send(bytes).is_err() {
-                                tracing::warn!(
-                                    link = link.0,
-                                    "an upstream process that does not read is given up"
-                                );
-                                self.pending.push_back(In::Closed { link });
-                            }
-                        }
-                        Some(Link::Url(url)) => url.send(call, bytes, headers),
-                        // It could not be opened; the bridge is about to hear of it.
-                        None => {}
-                    }
-                }
+                Output::ToUpstream { link, call, bytes, headers } => self.send(link, call, bytes, headers),
                 Output::CloseStream { link, call } => {
                     if let Some(Link::Url(url)) = self.links.get(&link) {
                         url.close_stream(call);
                     }
                 }
                 Output::CloseUpstream { link } => self.end(link),
-                _ => {}
+                // There are no others: the configuration names none.
+                Output::ToPeer { .. } | _ => {}
             }
+        }
+    }
+
+    /// A message for an upstream.
+    fn send(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, headers: url::Headers) {
+        let full = match self.links.get(&link) {
+            Some(Link::Process(process)) => process.send(bytes).is_err(),
+            Some(Link::Url(url)) => {
+                url.send(call, bytes, headers);
+                false
+            }
+            // It could not be opened; the bridge is about to hear of it.
+            None => false,
+        };
+        if full {
+            tracing::warn!(link = link.0, "an upstream process that does not read is given up");
+            self.pending.push_back(In::Closed { link });
         }
     }
 
@@ -311,7 +314,7 @@ impl Driver {
     }
 
     /// A message for a host.
-    fn to_host(&mut self, host: HostId, stream: HostStream, bytes: Vec<u8>, last: Option<ReplyClass>) {
+    fn tell_host(&mut self, host: HostId, stream: HostStream, bytes: Vec<u8>, last: Option<ReplyClass>) {
         if let Some(sink) = self.pipes.get(&host) {
             if !(bytes.is_empty() && last.is_some()) && sink.message(bytes, last).is_err() {
                 tracing::warn!(host = host.0, "a host that does not read is given up");
@@ -319,7 +322,7 @@ impl Driver {
             }
             return;
         }
-        self.to_http(host, stream, bytes, last);
+        self.tell_http(host, stream, bytes, last);
     }
 
     fn keep_alive(&self, host: HostId, stream: HostStream) {

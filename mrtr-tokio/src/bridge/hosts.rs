@@ -142,7 +142,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn to_http(
+    pub(super) fn tell_http(
         &mut self,
         host: HostId,
         stream: HostStream,

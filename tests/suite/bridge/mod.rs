@@ -4,6 +4,7 @@ mod changes;
 mod handoff;
 mod hosts;
 mod inbox;
+mod params;
 mod parked;
 mod pools;
 mod relay;

@@ -112,7 +112,7 @@ Examples:
       any server for a host that starts its servers, as the command in its configuration
 
 The file of --config:
-  [upstreams.files]                     # the name stands before those of its tools: files_read
+  [upstreams.files]                     # the name stands before those of its tools: files__read
   command = [\"old-server\", \"--root\", \"/srv\"]
   [upstreams.files.env]
   LEVEL = \"2\"
