@@ -9,9 +9,12 @@ use crate::jsonrpc::{Json, write};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     fields: Vec<Field>,
-    /// Positions in `fields`, sorted by name.
+    /// Positions in `fields`, sorted by name. Empty for [few](FEW): most forms have one or two.
     by_name: Vec<usize>,
 }
+
+/// So many fields are looked through one by one.
+const FEW: usize = 8;
 
 impl Schema {
     /// The fields in their order.
@@ -66,6 +69,16 @@ impl Schema {
 
     /// `Err` names a field that stands there twice.
     pub(super) fn of_fields(fields: Vec<Field>) -> Result<Self, String> {
+        if fields.len() <= FEW {
+            let mut rest = fields.as_slice();
+            while let [field, after @ ..] = rest {
+                if after.iter().any(|other| other.name() == field.name()) {
+                    return Err(field.name().into());
+                }
+                rest = after;
+            }
+            return Ok(Self { fields, by_name: Vec::new() });
+        }
         let mut by_name: Vec<usize> = (0..fields.len()).collect();
         let name = |&at: &usize| fields.get(at).map_or("", Field::name);
         by_name.sort_by(|a, b| name(a).cmp(name(b)));
@@ -80,6 +93,9 @@ impl Schema {
     }
 
     pub(super) fn position(&self, name: &str) -> Option<usize> {
+        if self.fields.len() <= FEW {
+            return self.fields.iter().position(|field| field.name() == name);
+        }
         let at = |index: usize| self.fields.get(index).map_or("", Field::name);
         let place = self.by_name.binary_search_by(|&index| at(index).cmp(name)).ok()?;
         self.by_name.get(place).copied()
