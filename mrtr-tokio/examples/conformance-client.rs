@@ -8,9 +8,9 @@
 use mrtr_core::{
     Limits,
     client::{Answerer, Answering, Config, Elicit, NoAnswers, NotAnswered, Question},
-    form::Elicited,
+    form::{Elicited, Schema},
     jsonrpc::{Json, JsonKind},
-    wire::{ClientCapabilities, Implementation},
+    wire::{ClientCapabilities, Era, Implementation},
 };
 use mrtr_tokio::client::{Client, Options};
 
@@ -25,7 +25,14 @@ async fn main() -> Result<(), Failure> {
     let mut can = ClientCapabilities::default();
     can.form = true;
     let config = Config::new(Implementation::new("mrtr-conformance-client", env!("CARGO_PKG_VERSION")), can);
-    let client = Client::http(&url, config, Options::default())?;
+    let mut options = Options::default();
+    if ["initialize", "elicitation-sep1034-client-defaults", "sse-retry"].contains(&&*scenario) {
+        // Their servers answer whatever comes, a modern request too: their era is not found out by asking.
+        options.connection.era = Some(Era::Legacy);
+        // And to one of them every GET is the stream of the call, taken up again.
+        options.listens = false;
+    }
+    let client = Client::http(&url, config, options)?;
     match scenario.as_str() {
         "tools_call" => {
             client.list_tools().await?;
@@ -61,11 +68,22 @@ async fn main() -> Result<(), Failure> {
             let schema = json.get("inputSchema").map_or("{}", Json::as_str);
             client.call_tool("json_schema_echo", &format!("{{\"schema\":{schema}}}"), &NoAnswers).await?;
         }
+        // Those of 2025-11-25.
+        "initialize" => drop(client.list_tools().await?),
+        "elicitation-sep1034-client-defaults" => {
+            client.list_tools().await?;
+            client.call_tool("test_client_elicitation_defaults", "{}", &Defaults).await?;
+        }
+        "sse-retry" => {
+            client.list_tools().await?;
+            client.call_tool("test_reconnection", "{}", &NoAnswers).await?;
+        }
         _ => {
             client.discover().await?;
             client.list_tools().await?;
         }
     }
+    client.close().await;
     Ok(())
 }
 
@@ -112,6 +130,29 @@ fn sample(tool: &str) -> String {
         })
         .collect();
     format!("{{{}}}", members.join(","))
+}
+
+/// Accepts every form as it is filled in already.
+struct Defaults;
+
+impl Answerer for Defaults {
+    fn forms(&self) -> Option<&dyn Elicit> {
+        Some(self)
+    }
+}
+
+impl Elicit for Defaults {
+    fn elicit<'a>(&'a self, question: Question<'a>) -> Answering<'a, Elicited<String>> {
+        let schema = question.request().requested_schema().and_then(|schema| Schema::read(schema).ok());
+        let members: Vec<String> = schema
+            .as_ref()
+            .map(Schema::fields)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|field| Some(format!("{:?}:{}", field.name(), field.default()?)))
+            .collect();
+        Box::pin(async move { Ok(Elicited::Accept(format!("{{{}}}", members.join(",")))) })
+    }
 }
 
 /// Accepts every form, and calls another tool in between.
