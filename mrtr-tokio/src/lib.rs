@@ -8,7 +8,7 @@
 //! | [`server`] | an [`Endpoint`](server::Endpoint) over HTTP: [`serve`](server::serve), or mounted as a `tower::Service` | `server`, `tower` |
 //! | [`stdio`] | [`serve`](stdio::serve): a server on stdin and stdout | `server` |
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
-//! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](client::Answerer) | `client` |
+//! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](mrtr_core::client::Answerer), for servers of both eras | `client` |
 //! | [`bridge`] | [`Bridge`](bridge::Bridge): any host before any server, over stdio and HTTP | `bridge` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`audit`] | what happens in exchanges as `tracing` events, without content | |

@@ -407,7 +407,9 @@ impl Inner {
                 return match unanswered.why {
                     // Somebody was asked, and the server knows what to make of it.
                     Why::NotAnswered(NotAnswered::Refused(_)) => Ok(()),
-                    _ => Err(CallError::Unanswered { unanswered: vec![unanswered], waiting: None }),
+                    Why::NotImplemented | Why::NotAnswered(_) | Why::Invalid(_) | _ => {
+                        Err(CallError::Unanswered { unanswered: vec![unanswered], waiting: None })
+                    }
                 };
             }
         };
