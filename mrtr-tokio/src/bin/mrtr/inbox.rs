@@ -52,18 +52,22 @@ pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
     match &inbox.what {
         What::List => {
             let listed = ask(json!({"op": "list"})).await?;
-            for entry in listed["entries"].as_array().into_iter().flatten() {
-                let text = |value: &Value| show::line(value.as_str().unwrap_or_default(), 200);
-                let (kind, upstream) = (text(&entry["kind"]), text(&entry["upstream"]));
-                let (target, message) =
-                    (text(&entry["target"]), text(&entry["question"]["params"]["message"]));
-                show::result(&format!("{}  {kind}  {upstream}  {target}  {message}", entry["id"]));
+            for entry in entries(&listed) {
+                let text = |pointer: &str| {
+                    show::line(entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), 200)
+                };
+                let (kind, upstream, target) = (text("/kind"), text("/upstream"), text("/target"));
+                let id = entry.get("id").and_then(Value::as_u64).unwrap_or_default();
+                show::result(&format!(
+                    "{id}  {kind}  {upstream}  {target}  {}",
+                    text("/question/params/message")
+                ));
             }
         }
         What::Show { id } => {
             let listed = ask(json!({"op": "list"})).await?;
-            let mut entries = listed["entries"].as_array().into_iter().flatten();
-            let found = entries.find(|entry| entry["id"] == json!(id));
+            let mut entries = entries(&listed);
+            let found = entries.find(|entry| entry.get("id").and_then(Value::as_u64) == Some(*id));
             let found = found.ok_or_else(|| Failure::with(Exit::Refused, "there is no such question"))?;
             show::result(&serde_json::to_string_pretty(found).map_err(Failure::new)?);
         }
@@ -73,6 +77,10 @@ pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
         What::Decline { id } => drop(ask(json!({"op": "decline", "id": id})).await?),
     }
     Ok(())
+}
+
+fn entries(listed: &Value) -> impl Iterator<Item = &Value> {
+    listed.get("entries").and_then(Value::as_array).into_iter().flatten()
 }
 
 /// An answer on the wire.
@@ -93,7 +101,7 @@ async fn ask(path: &std::path::Path, request: &Value) -> Result<Value, Failure> 
     let mut reply = String::new();
     BufReader::new(stream).read_line(&mut reply).await.map_err(lost)?;
     let reply: Value = serde_json::from_str(&reply).map_err(|error| Failure::with(Exit::Protocol, error))?;
-    match reply["error"].as_str() {
+    match reply.get("error").and_then(Value::as_str) {
         Some(error) => Err(Failure::with(Exit::Refused, error)),
         None => Ok(reply),
     }
