@@ -73,8 +73,8 @@ class Legacy:
 class Modern:
     """A modern server at a url."""
 
-    def __init__(self, url: str):
-        self.url, self.ids, self.asked, self.rounds = url, itertools.count(1), [], 0
+    def __init__(self, url: str, can: dict = CAN):
+        self.url, self.can, self.ids, self.asked, self.rounds = url, can, itertools.count(1), [], 0
 
     def request(self, method: str, params: dict) -> dict:
         more = {}
@@ -93,7 +93,7 @@ class Modern:
     def once(self, method: str, params: dict) -> dict:
         """One round."""
         number = next(self.ids)
-        meta = {PREFIX + "protocolVersion": MODERN, PREFIX + "clientCapabilities": CAN, PREFIX + "clientInfo": INFO}
+        meta = {PREFIX + "protocolVersion": MODERN, PREFIX + "clientCapabilities": self.can, PREFIX + "clientInfo": INFO}
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}

@@ -47,6 +47,9 @@ pub(super) enum In {
     Closed { link: LinkId },
     /// Somebody wants to know the numbers.
     Counts(oneshot::Sender<(Counts, bool)>),
+    /// A line of somebody who looks into the inbox, and who that is.
+    #[cfg(unix)]
+    Inbox { line: Vec<u8>, by: String, done: oneshot::Sender<String> },
     /// No new calls.
     Drain,
     /// Somebody wants to know when nothing is under way.
@@ -203,6 +206,10 @@ impl Driver {
             }
             In::Counts(who) => {
                 let _ = who.send((self.bridge.counts(), self.draining));
+            }
+            #[cfg(unix)]
+            In::Inbox { line, by, done } => {
+                let _ = done.send(super::inbox::reply(&mut self.bridge, &line, &by, now));
             }
             In::Drain => {
                 self.draining = true;

@@ -32,12 +32,15 @@
 //! | `hosts` | which response a message for a host over HTTP goes to |
 //! | `http`, `pipe` | the fronts: HTTP, a pair of pipes |
 //! | `process`, `url` | connections to upstreams |
+//! | `inbox` | the door for whoever answers questions that hosts cannot show |
 //! | `probe` | which era an upstream is of |
 //! | `sink`, `metrics` | the queue to a peer; numbers for an operator |
 
 mod driver;
 mod hosts;
 mod http;
+#[cfg(unix)]
+mod inbox;
 mod metrics;
 mod pipe;
 mod probe;
@@ -67,6 +70,8 @@ use tokio::{
 };
 
 use self::driver::{Driver, Events, In};
+#[cfg(unix)]
+pub use self::inbox::bind_inbox;
 pub use self::{http::Front, probe::EraUnknown};
 use crate::{
     client::{self, Stderr, UrlError, carry::Url},
@@ -240,6 +245,23 @@ impl Bridge {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         pipe::serve(self, identity, input, output, shutdown).await
+    }
+
+    /// Serves those who answer questions in the inbox, for as long as it is polled. A request is an object on a line, and
+    /// so is its reply:
+    ///
+    /// ```text
+    /// {"op":"list"}                         {"entries":[{"id":1,"kind":"form","upstream":"up","target":"t","question":…,…}]}
+    /// {"op":"answer","id":1,"answer":{…}}   {"answered":1,"accepted":true}
+    /// {"op":"decline","id":1}               {"answered":1,"accepted":false}
+    /// anything else                         {"error":"…"}
+    /// ```
+    ///
+    /// Whoever can open the socket may answer for everybody: [`bind_inbox`] makes one that only its owner can open. Who
+    /// has answered what is logged, what was answered is not.
+    #[cfg(unix)]
+    pub async fn serve_inbox(&self, listener: tokio::net::UnixListener) {
+        inbox::serve(self, listener).await;
     }
 
     /// Its numbers; `None` once it has ended.

@@ -48,6 +48,9 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Puts a modern front on an old server, or an old one on a modern server: any host, any server.
     Bridge(crate::bridge::Bridge),
+    /// Answers questions that wait in the inbox of a bridge, for hosts that cannot show them.
+    #[cfg(unix)]
+    Inbox(crate::inbox::Inbox),
     /// Calls a tool, a prompt or a resource of a server, and asks you what it asks. Without NAME, lists what there is.
     #[command(after_help = EXITS)]
     Call(Call),

@@ -9,6 +9,8 @@ mod call;
 mod demo;
 mod failure;
 mod hostile;
+#[cfg(unix)]
+mod inbox;
 mod prompt;
 mod reach;
 mod resume;
@@ -62,6 +64,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Serve(serve) => serve::run(serve).await,
         Command::Bridge(bridge) => bridge::run(bridge).await,
+        #[cfg(unix)]
+        Command::Inbox(inbox) => inbox::run(inbox).await,
         Command::Call(call) => call::run(call).await,
         Command::Resume(resume) => resume::run(resume).await,
         Command::State(args::State::Inspect(inspect)) => state::run(&inspect).await,

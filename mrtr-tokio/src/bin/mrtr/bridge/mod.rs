@@ -85,6 +85,11 @@ pub(crate) struct Bridge {
     /// A file with certificates (PEM) that servers' may be issued by, beside the system's.
     #[arg(long, value_name = "FILE", help_heading = "Servers")]
     ca_file: Option<PathBuf>,
+    /// Questions that a host cannot show wait at this socket, which only you can open, for `mrtr inbox` to answer them.
+    /// Left out: the server hears that they cannot be asked.
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH", help_heading = "Hosts")]
+    inbox: Option<PathBuf>,
     #[command(flatten)]
     keys: Keys,
     /// Processes of one server. Each call that waits for an answer has one for itself.
@@ -178,7 +183,14 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
     for (given, place) in bounds {
         *place = given.unwrap_or(*place);
     }
+    #[cfg(unix)]
+    let inbox = inbox(&args, &mut config)?;
     let bridge = bridge::Bridge::start(config, reaches, Options::default()).map_err(Failure::usage)?;
+    #[cfg(unix)]
+    let inbox = inbox.map(|listener| {
+        let bridge = bridge.clone();
+        tokio::spawn(async move { bridge.serve_inbox(listener).await })
+    });
     let done = match args.listen {
         Some(address) => listen(&bridge, address, &args).await,
         None => {
@@ -187,8 +199,23 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
             served.map_err(Failure::new)
         }
     };
+    #[cfg(unix)]
+    if let (Some(serving), Some(path)) = (inbox, &args.inbox) {
+        serving.abort();
+        let _ = std::fs::remove_file(path);
+    }
     bridge.close().await;
     done
+}
+
+/// The socket of the inbox, if there is to be one.
+#[cfg(unix)]
+fn inbox(args: &Bridge, config: &mut Config) -> Result<Option<tokio::net::UnixListener>, Failure> {
+    let Some(path) = &args.inbox else { return Ok(None) };
+    let can = &mut config.inbox;
+    (can.form, can.url, can.sampling, can.roots) = (true, true, true, true);
+    let listener = bridge::bind_inbox(path);
+    listener.map(Some).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
 /// The eras of all servers, found out side by side.

@@ -1,0 +1,108 @@
+//! `mrtr inbox`: questions that hosts cannot show, answered from a terminal.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::UnixStream,
+};
+
+use crate::{Failure, failure::Exit, show};
+
+#[derive(Args)]
+#[group(id = "at-inbox")]
+pub(crate) struct Inbox {
+    #[command(subcommand)]
+    what: What,
+    /// The socket that `mrtr bridge --inbox` has made.
+    #[arg(long, global = true, value_name = "PATH")]
+    inbox: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Lists the questions that wait, a line each: number, kind, server, tool, question.
+    List,
+    /// Shows a question in full, as JSON.
+    Show {
+        /// Its number.
+        id: u64,
+    },
+    /// Answers a question.
+    Answer {
+        /// Its number.
+        id: u64,
+        /// A form's content, an object; `accept`, `decline` or `cancel`; or a whole answer.
+        answer: String,
+    },
+    /// Declines a question.
+    Decline {
+        /// Its number.
+        id: u64,
+    },
+}
+
+pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
+    let Some(path) = &inbox.inbox else {
+        return Err(Failure::usage("which inbox? mrtr inbox --inbox PATH …"));
+    };
+    let ask = async |request: Value| ask(path, &request).await;
+    match &inbox.what {
+        What::List => {
+            let listed = ask(json!({"op": "list"})).await?;
+            for entry in entries(&listed) {
+                let text = |pointer: &str| {
+                    show::line(entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), 200)
+                };
+                let (kind, upstream, target) = (text("/kind"), text("/upstream"), text("/target"));
+                let id = entry.get("id").and_then(Value::as_u64).unwrap_or_default();
+                show::result(&format!(
+                    "{id}  {kind}  {upstream}  {target}  {}",
+                    text("/question/params/message")
+                ));
+            }
+        }
+        What::Show { id } => {
+            let listed = ask(json!({"op": "list"})).await?;
+            let mut entries = entries(&listed);
+            let found = entries.find(|entry| entry.get("id").and_then(Value::as_u64) == Some(*id));
+            let found = found.ok_or_else(|| Failure::with(Exit::Refused, "there is no such question"))?;
+            show::result(&serde_json::to_string_pretty(found).map_err(Failure::new)?);
+        }
+        What::Answer { id, answer } => {
+            ask(json!({"op": "answer", "id": id, "answer": whole(answer)?})).await?;
+        }
+        What::Decline { id } => drop(ask(json!({"op": "decline", "id": id})).await?),
+    }
+    Ok(())
+}
+
+fn entries(listed: &Value) -> impl Iterator<Item = &Value> {
+    listed.get("entries").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// An answer on the wire.
+fn whole(text: &str) -> Result<Value, Failure> {
+    if matches!(text, "accept" | "decline" | "cancel") {
+        return Ok(json!({"action": text}));
+    }
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Failure::usage(format!("the answer is not JSON: {error}")))?;
+    let is_whole = ["action", "role", "roots"].iter().any(|name| value.get(name).is_some());
+    Ok(if is_whole { value } else { json!({"action": "accept", "content": value}) })
+}
+
+async fn ask(path: &std::path::Path, request: &Value) -> Result<Value, Failure> {
+    let lost = |error: std::io::Error| Failure::with(Exit::Transport, format!("{}: {error}", path.display()));
+    let mut stream = UnixStream::connect(path).await.map_err(lost)?;
+    stream.write_all(format!("{request}\n").as_bytes()).await.map_err(lost)?;
+    let mut reply = String::new();
+    BufReader::new(stream).read_line(&mut reply).await.map_err(lost)?;
+    let reply: Value = serde_json::from_str(&reply).map_err(|error| Failure::with(Exit::Protocol, error))?;
+    match reply.get("error").and_then(Value::as_str) {
+        Some(error) => Err(Failure::with(Exit::Refused, error)),
+        None => Ok(reply),
+    }
+}
