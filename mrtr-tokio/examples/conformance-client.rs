@@ -78,16 +78,6 @@ async fn main() -> Result<(), Failure> {
             let schema = json.get("inputSchema").map_or("{}", Json::as_str);
             client.call_tool("json_schema_echo", &format!("{{\"schema\":{schema}}}"), &NoAnswers).await?;
         }
-        // Those of 2025-11-25.
-        "initialize" => drop(client.list_tools().await?),
-        "elicitation-sep1034-client-defaults" => {
-            client.list_tools().await?;
-            client.call_tool("test_client_elicitation_defaults", "{}", &Defaults).await?;
-        }
-        "sse-retry" => {
-            client.list_tools().await?;
-            client.call_tool("test_reconnection", "{}", &NoAnswers).await?;
-        }
         _ => {
             client.discover().await?;
             client.list_tools().await?;
@@ -140,29 +130,6 @@ fn sample(tool: &str) -> String {
         })
         .collect();
     format!("{{{}}}", members.join(","))
-}
-
-/// Accepts every form as it is filled in already.
-struct Defaults;
-
-impl Answerer for Defaults {
-    fn forms(&self) -> Option<&dyn Elicit> {
-        Some(self)
-    }
-}
-
-impl Elicit for Defaults {
-    fn elicit<'a>(&'a self, question: Question<'a>) -> Answering<'a, Elicited<String>> {
-        let schema = question.request().requested_schema().and_then(|schema| Schema::read(schema).ok());
-        let members: Vec<String> = schema
-            .as_ref()
-            .map(Schema::fields)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|field| Some(format!("{:?}:{}", field.name(), field.default()?)))
-            .collect();
-        Box::pin(async move { Ok(Elicited::Accept(format!("{{{}}}", members.join(",")))) })
-    }
 }
 
 /// Accepts every form, and calls another tool in between.

@@ -208,17 +208,15 @@ export class Attempt {
   /** Settles what waits and is there. */
   #deliver(): void {
     if (this.#waiters.size === 0) return;
-    let delivered = false;
     for (const [wait, waiter] of this.#waiters) {
       const text = this.#call.wait(wait);
       if (text !== undefined) {
         this.#waiters.delete(wait);
         waiter.settle(text);
-        delivered = true;
       } else if (waiter.check !== undefined && this.#call.looks(wait)) void this.#look(wait, waiter.check);
     }
-    // What is still open may be all that is left.
-    if (delivered) this.#rest();
+    // What is still open may be all that is left. Without anything to wait for, the next ask says when it rests.
+    if (this.#call.running()) this.#rest();
   }
 
   /** An errand behind a url is to be looked after (A10). */
@@ -336,6 +334,7 @@ export class Attempt {
     if (text !== undefined) settle(text);
     else {
       this.#waiters.set(wait, waiter);
+      this.use(key, (call) => call.runs());
       this.#rest();
     }
     return promise;

@@ -480,6 +480,18 @@ impl Call {
         }
     }
 
+    /// It has gone on by itself, and waits for something now.
+    pub fn runs(&self) {
+        if let Ok(ctx) = self.ctx() {
+            ctx.runs_elsewhere();
+        }
+    }
+
+    /// Whether it counts as running, so that it has to be said when it rests.
+    pub fn running(&self) -> bool {
+        self.ctx().is_ok_and(|ctx| ctx.counts_as_running())
+    }
+
     /// Whether what runs now has run before.
     pub fn replaying(&self) -> bool {
         self.ctx().is_ok_and(|ctx| ctx.is_replaying())

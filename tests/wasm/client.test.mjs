@@ -105,7 +105,7 @@ test("an answer that is not to be sent is asked for again, with why, twice", asy
   await assert.rejects(make().callTool("book", { people: 1 }, { elicit }), Unanswered);
   assert.equal(problems.length, 3);
   assert.equal(problems[0], undefined);
-  assert.match(problems[2], /answer.content\["day"\]/);
+  assert.match(problems[2], /answer\.content.*day/);
 });
 
 test("G-06: rounds without questions are paced, and need nobody", async () => {

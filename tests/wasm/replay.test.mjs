@@ -118,7 +118,7 @@ test("a race with a timer: the timer fires in an attempt that is over, and does 
   reports.length = 0;
   let late;
   const server = make().tool("t", {}, async (ctx) => {
-    const timer = pause(30).then(() => "late");
+    const timer = pause(500).then(() => "late");
     const won = await Promise.race([ctx.confirm("sure", "sure?").then((yes) => `yes ${yes}`), timer]);
     try {
       ctx.set("won", won);
@@ -130,7 +130,7 @@ test("a race with a timer: the timer fires in an attempt that is over, and does 
   });
   const one = await call(server, "t");
   assert.deepEqual(Object.keys(one.result.inputRequests), ["sure"], "the timer does not decide");
-  await pause(60);
+  for (let tries = 0; late === undefined && tries < 100; tries++) await pause(50);
   assert.ok(late instanceof AttemptEnded);
   assert.equal(late.code, "MRTR_ATTEMPT_ENDED");
   assert.equal(reports.filter((line) => line.includes("the attempt is over")).length, 1, "warned once, by name");
@@ -255,7 +255,7 @@ test("A10: a checkpoint is a round without a question", async () => {
 test("A10: a url waits for its errand, and is asked again while that is not done", async () => {
   let paid = false;
   let looks = 0;
-  const server = make({ replay: { holdUrlsMs: 80, lookMs: 20 } }).tool("t", {}, async (ctx) => {
+  const server = make({ replay: { holdUrlsMs: 300, lookMs: 20 } }).tool("t", {}, async (ctx) => {
     const ticket = ctx.ticket("pay", 60_000);
     const { action } = await ctx.elicitUrl(
       "pay",
@@ -372,21 +372,37 @@ test("A1: a key in use is a fault that the log names and the peer does not", asy
 test("I/O before an ask is plain waiting; I/O beside an ask does not hold the questions back", async () => {
   const server = make().tool("t", {}, async (ctx) => {
     await pause(20);
-    const [sure] = await Promise.all([ctx.confirm("sure", "sure?"), ctx.io(pause(5_000))].slice(0, 1));
+    const [sure] = await Promise.all([ctx.confirm("sure", "sure?"), ctx.io(pause(1_000))].slice(0, 1));
     await pause(5);
     return String(sure);
   });
   assert.equal(text(await play(server, "t", {}, { sure: "accept" })), "true");
   const beside = make().tool("t", {}, async (ctx) => {
-    const slow = pause(200).then(() => "slow");
+    const slow = pause(1_000).then(() => "slow");
     const [sure, other] = await Promise.all([ctx.confirm("sure", "sure?"), slow]);
     return `${sure} ${other}`;
   });
   const begun = Date.now();
   const one = await call(beside, "t");
-  assert.ok(Date.now() - begun < 150, "asked at once");
+  assert.ok(Date.now() - begun < 900, "asked at once");
   const two = await call(beside, "t", {}, { requestState: one.result.requestState, inputResponses: { sure: { action: "accept" } } });
   assert.equal(text(two), "true slow");
+});
+
+test("A2: what wakes the run beside an ask does not cut a round short", async () => {
+  const server = make().tool("t", {}, async (ctx) => {
+    await ctx.confirm("first", "first?");
+    await pause(20);
+    ctx.progress(1);
+    const later = async () => (await null, ctx.confirm("b", "b?"));
+    ctx.progress(2);
+    const [a, b] = await Promise.all([ctx.confirm("a", "a?"), later()]);
+    return `${a} ${b}`;
+  });
+  const meta = { progressToken: 1 };
+  const got = await play(server, "t", {}, { first: "accept", a: "accept", b: "accept" }, { meta });
+  assert.deepEqual(got.rounds, [["first"], ["a", "b"]]);
+  assert.equal(text(got), "true true");
 });
 
 test("a handler that throws answers -32603 without its words; the log has them", async () => {

@@ -7,7 +7,8 @@ impl Ctx {
     /// it. Such a future is pending all the time, so that being pending says nothing (A2): the run takes no step
     /// until it is told that the code [rests](Self::rests).
     ///
-    /// Call it before the future is polled for the first time.
+    /// Call it before the future is polled for the first time, and again when the code goes on for a reason of its own
+    /// after it [rested](Self::rests).
     pub fn runs_elsewhere(&self) {
         self.shared.lock().elsewhere = Elsewhere::Running;
     }
@@ -22,5 +23,13 @@ impl Ctx {
         if inner.elsewhere == Elsewhere::Running {
             inner.elsewhere = Elsewhere::AtRest;
         }
+    }
+
+    /// Whether the code elsewhere counts as running: what waits for an answer there has to be looked at, and once it
+    /// gets no further, [said so](Self::rests). A release need not bring an answer: an errand behind a url may have to
+    /// be looked at, or a question that is recorded as asked again is asked again (A10).
+    #[must_use]
+    pub fn counts_as_running(&self) -> bool {
+        self.shared.lock().elsewhere == Elsewhere::Running
     }
 }
