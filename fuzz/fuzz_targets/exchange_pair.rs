@@ -3,7 +3,7 @@
 //! call has one outcome, and if it is a result, then the one of its own questions and answers.
 #![no_main]
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use mrtr_core::{
@@ -17,11 +17,14 @@ use mrtr_core::{
 };
 use mrtr_fuzz::server::Server;
 
-const CALLS: usize = 3;
+const CALLS: usize = 2;
+
+/// It keeps nothing of what it is told.
+static SERVER: LazyLock<Server> = LazyLock::new(Server::encrypted);
 
 fuzz_target!(|script: &[u8]| {
     let mut world = World::new();
-    let mut bytes = script.iter().copied().take(256);
+    let mut bytes = script.iter().copied().take(128);
     while let (Some(order), Some(operand)) = (bytes.next(), bytes.next()) {
         world.obey(order, usize::from(operand));
     }
@@ -42,7 +45,6 @@ enum Outcome {
 }
 
 struct World {
-    server: Server,
     client: Client,
     calls: Vec<Option<Now>>,
     time: Timestamp,
@@ -59,7 +61,6 @@ impl World {
     fn new() -> Self {
         let client = Client::new(Config::new(Implementation::new("fuzz", "1"), ClientCapabilities::ALL));
         let mut world = Self {
-            server: Server::encrypted(),
             client,
             calls: Vec::new(),
             time: Timestamp::from_unix_millis(1_000),
@@ -107,11 +108,11 @@ impl World {
             9 => cut(&mut self.down, operand),
             10 if operand % 2 == 0 => {
                 let old = self.past_up.get(pick(self.past_up.len())).cloned();
-                self.up.extend(old);
+                self.up.extend(old.filter(|_| self.up.len() < 16));
             }
             10 => {
                 let old = self.past_down.get(pick(self.past_down.len())).cloned();
-                self.down.extend(old);
+                self.down.extend(old.filter(|_| self.down.len() < 16));
             }
             _ => self.lose(operand % CALLS),
         }
@@ -121,7 +122,7 @@ impl World {
     fn serve(&mut self) {
         let Some(message) = self.up.pop_front() else { return };
         self.entropy += 1;
-        let reply = self.server.receive(&message, self.entropy);
+        let reply = SERVER.receive(&message, self.entropy);
         if !reply.is_empty() {
             self.past_down.push(reply.clone());
             self.down.push_back(reply);
@@ -232,7 +233,7 @@ impl World {
 }
 
 fn double(queue: &mut VecDeque<Vec<u8>>, operand: usize) {
-    if !queue.is_empty() && queue.len() < 64 {
+    if !queue.is_empty() && queue.len() < 16 {
         let message = queue[operand % queue.len()].clone();
         queue.push_back(message);
     }

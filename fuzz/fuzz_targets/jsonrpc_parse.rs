@@ -27,8 +27,8 @@ fuzz_target!(|bytes: &[u8]| {
                 match response.outcome {
                     Ok(result) => read(result),
                     Err(error) => {
-                        if let Some(data) = error.data {
-                            read(Json::parse(&data, &limits).expect("the data of an error is JSON"));
+                        if let Some(data) = error.data() {
+                            read(Json::parse(data.as_str(), &limits).expect("the data of an error is JSON"));
                         }
                     }
                 }

@@ -5,6 +5,8 @@
 
 use alloc::{borrow::Cow, string::String};
 
+use crate::jsonrpc::Json;
+
 /// A JSON-RPC error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(i64);
@@ -63,8 +65,8 @@ pub struct RpcError {
     pub code: ErrorCode,
     /// One sentence for the peer.
     pub message: Cow<'static, str>,
-    /// JSON text of `data`, if any. Always one valid JSON value.
-    pub data: Option<String>,
+    /// JSON text of `data`, if any: always one valid JSON value, hence not for everybody to set.
+    pub(crate) data: Option<String>,
 }
 
 impl RpcError {
@@ -96,6 +98,13 @@ impl RpcError {
         Ok(self)
     }
 
+    /// `data`, if there is any; `null` is.
+    #[must_use]
+    pub fn data(&self) -> Option<Json<'_>> {
+        self.data.as_deref().map(Json::trusted)
+    }
+
+    /// Takes what is one JSON value.
     pub(crate) fn with_raw_data(mut self, data: String) -> Self {
         self.data = Some(data);
         self

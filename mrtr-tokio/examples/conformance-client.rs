@@ -1,16 +1,16 @@
 //! What the official conformance suite asks of a client, on the public API alone.
 //!
 //! `conformance-client URL`, with the scenario's name in `MCP_CONFORMANCE_SCENARIO` and, for some, data in
-//! `MCP_CONFORMANCE_CONTEXT`.
+//! `MCP_CONFORMANCE_CONTEXT`. The era of the server is found out where it shows.
 
 #![allow(clippy::std_instead_of_core)]
 
 use mrtr_core::{
     Limits,
     client::{Answerer, Answering, Config, Elicit, NoAnswers, NotAnswered, Question},
-    form::Elicited,
+    form::{Elicited, Schema},
     jsonrpc::{Json, JsonKind},
-    wire::{ClientCapabilities, Implementation},
+    wire::{ClientCapabilities, Era, Implementation},
 };
 use mrtr_tokio::client::{Client, Options};
 
@@ -25,12 +25,27 @@ async fn main() -> Result<(), Failure> {
     let mut can = ClientCapabilities::default();
     can.form = true;
     let config = Config::new(Implementation::new("mrtr-conformance-client", env!("CARGO_PKG_VERSION")), can);
-    let client = Client::http(&url, config, Options::default())?;
+    let mut options = Options::default();
+    if matches!(scenario.as_str(), "initialize" | "sse-retry") {
+        // These servers answer requests of any era as if they knew it, so that nothing shows which is theirs. A host that
+        // has met them before knows.
+        options.connection.era = Some(Era::Legacy);
+    }
+    let client = Client::http(&url, config, options)?;
     match scenario.as_str() {
         "tools_call" => {
             client.list_tools().await?;
             client.call_tool("add_numbers", r#"{"a":5,"b":3}"#, &NoAnswers).await?;
         }
+        "elicitation-sep1034-client-defaults" => {
+            client.list_tools().await?;
+            client.call_tool("test_client_elicitation_defaults", "{}", &AsItIs).await?;
+        }
+        "sse-retry" => {
+            client.list_tools().await?;
+            client.call_tool("test_reconnection", "{}", &NoAnswers).await?;
+        }
+        "initialize" => drop(client.list_tools().await?),
         "sep-2322-client-request-state" => {
             client.list_tools().await?;
             let accept = Accept { client: client.clone() };
@@ -132,6 +147,25 @@ impl Elicit for Accept {
             let unrelated = self.client.call_tool("test_mrtr_unrelated", "{}", &NoAnswers).await;
             unrelated.map_err(|error| NotAnswered::Unavailable(error.to_string()))?;
             Ok(Elicited::Accept(String::from(r#"{"confirmed":true}"#)))
+        })
+    }
+}
+
+/// Accepts every form as it is filled in at first.
+struct AsItIs;
+
+impl Answerer for AsItIs {
+    fn forms(&self) -> Option<&dyn Elicit> {
+        Some(self)
+    }
+}
+
+impl Elicit for AsItIs {
+    fn elicit<'a>(&'a self, question: Question<'a>) -> Answering<'a, Elicited<String>> {
+        Box::pin(async move {
+            let schema = question.request().requested_schema().and_then(|schema| Schema::read(schema).ok());
+            // What cannot be shown is dismissed (G-16).
+            Ok(schema.map_or(Elicited::Cancel, |schema| Elicited::Accept(schema.prefill(Json::EMPTY_OBJECT))))
         })
     }
 }

@@ -22,6 +22,8 @@ export interface Sink {
   begin(status: number, headers: readonly (readonly [string, string])[], bytes: Uint8Array, last: boolean): void;
   /** A further piece. */
   piece(bytes: Uint8Array, last: boolean): void;
+  /** The reply takes longer than a turn. */
+  lingers?(): void;
   /** The instance has trapped: there is no reply, or no more of it if it has begun. */
   broken(error: unknown, begun: boolean): void;
 }
@@ -110,7 +112,7 @@ export class Attempt {
         case IDLE:
           this.#deliver();
           this.#arm(call.wake_at());
-          if (!this.#again) this.#keepAlive ??= setInterval(() => this.#silent(), KEEP_ALIVE_MS);
+          this.#linger();
           return;
         case START:
           this.#start(call.number(), false);
@@ -374,7 +376,8 @@ export class Attempt {
 
   /**
    * Says, after everything that needs no answer has settled, that the handler gets no further. One macrotask is enough
-   * for siblings in a `Promise.all`. A recorded round needs no pause: what it waits for is known (A3).
+   * for siblings in a `Promise.all`. A recorded round needs less: what it waits for is known (A3), and all that matters is
+   * that a handler which returns over an open ask has done so (A9).
    */
   #rest(): void {
     if (this.#restDue || this.#left || this.#freed) return;
@@ -389,8 +392,10 @@ export class Attempt {
       }
       this.poll();
     };
-    if (this.#call.replaying()) queueMicrotask(rest);
-    else macrotask(rest);
+    if (!this.#call.replaying()) return macrotask(rest);
+    let turns = 16;
+    const turn = () => (--turns > 0 ? queueMicrotask(turn) : rest());
+    queueMicrotask(turn);
   }
 
   #arm(at: number): void {
@@ -405,6 +410,19 @@ export class Attempt {
       Math.max(1, at - Date.now()),
     );
   }
+
+  /** It takes longer than a turn: from now on silence is broken, and somebody may leave. Most requests never get here. */
+  #linger(): void {
+    if (this.#keepAlive !== undefined || this.#restDue || this.#lingerDue) return;
+    this.#lingerDue = true;
+    macrotask(() => {
+      this.#lingerDue = false;
+      if (this.#freed || this.#keepAlive !== undefined) return;
+      this.#keepAlive = setInterval(() => this.#silent(), KEEP_ALIVE_MS);
+      this.#sink.lingers?.();
+    });
+  }
+  #lingerDue = false;
 
   #silent(): void {
     if (this.#freed) return;

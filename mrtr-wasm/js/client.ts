@@ -192,14 +192,15 @@ export class McpClient {
     return this.#complete(() => this.#begin("r", uri, undefined, options), options);
   }
 
-  /** The tools of the server. Their header annotations are remembered. */
+  /** The tools of the server. Their header annotations are remembered (R-173); those whose annotations are invalid are
+   * left out, for they must not be called (R-174). */
   async listTools(options: CallOptions = {}): Promise<ToolDeclaration[]> {
     const tools: ToolDeclaration[] = [];
     let cursor: unknown;
     for (let pages = 0; pages < 1_000; pages++) {
       const page = await this.request("tools/list", cursor === undefined ? {} : { cursor }, options);
-      this.#dial().dialer.learn(JSON.stringify(page));
-      tools.push(...(page["tools"] as ToolDeclaration[]));
+      const invalid = new Set(this.#dial().dialer.learn(JSON.stringify(page)).split("\n"));
+      tools.push(...(page["tools"] as ToolDeclaration[]).filter(({ name }) => !invalid.has(name)));
       cursor = page["nextCursor"];
       if (cursor === undefined) break;
     }

@@ -22,4 +22,4 @@ export {
   type ToolOptions,
   type ToolResult,
 } from "./server.js";
-export { type LedgerStore, MemoryStore } from "./store.js";
+export { type LedgerStore, MemoryStore, same } from "./store.js";

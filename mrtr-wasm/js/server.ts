@@ -267,6 +267,7 @@ export class McpServer {
     const { promise, resolve } = settled<Response>();
     let pieces: ReadableStreamDefaultController<Uint8Array> | undefined;
     const sink: Sink = {
+      lingers: () => request.signal?.addEventListener("abort", () => attempt?.gone(), { once: true }),
       begin: (status, headers, bytes, last) => {
         const init = { status, headers: headers as [string, string][] };
         if (last) return resolve(new Response(bytes.length === 0 ? null : (bytes as BodyInit), init));
@@ -292,13 +293,12 @@ export class McpServer {
         else pieces.error(error);
       },
     };
-    const attempt = await this.#serve(request.method, lines.join("\n"), request.headers, options, sink, (limit) =>
-      read(request.body, limit),
+    // What is said to be long was refused already, and no host hands over more than was said.
+    const said = request.headers.has("content-length");
+    const attempt: Attempt | undefined = await this.#serve(request.method, lines.join("\n"), request.headers, options, sink, async (limit) =>
+      said ? new Uint8Array(await request.arrayBuffer()) : read(request.body, limit),
     );
-    if (attempt !== undefined && !attempt.isOver) {
-      request.signal?.addEventListener("abort", () => attempt.gone(), { once: true });
-      options.waitUntil?.(attempt.over());
-    }
+    if (attempt !== undefined && !attempt.isOver && options.waitUntil !== undefined) options.waitUntil(attempt.over());
     return promise;
   }
 
@@ -325,6 +325,7 @@ export class McpServer {
     options: RequestOptions,
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
+    again = false,
   ): Promise<Attempt | undefined> {
     const refuse = (problem: string): undefined => {
       this.#around.report(problem);
@@ -347,8 +348,9 @@ export class McpServer {
     try {
       call = engine.open(method, lines);
     } catch (error) {
-      this.#trap(error, living);
-      throw error;
+      // Nothing has happened yet: another instance serves it.
+      if (again || !this.#trap(error, living)) throw error;
+      return this.#serve(method, lines, headers, options, sink, body, true);
     }
     if (call.is_answered()) return answer(call, sink);
     let bytes: Uint8Array | undefined;
@@ -366,6 +368,7 @@ export class McpServer {
     const safe: Sink = {
       begin: sink.begin,
       piece: sink.piece,
+      lingers: () => sink.lingers?.(),
       broken: (error, begun) => {
         this.#trap(error, living);
         if (begun) sink.broken(error, begun);
@@ -376,7 +379,7 @@ export class McpServer {
     this.#live.add(attempt);
     try {
       const name = typeof known === "string" ? new TextEncoder().encode(known) : known;
-      call.begin(bytes, name, crypto.getRandomValues(new Uint8Array(32)), Date.now());
+      call.begin(bytes, name, entropy(), Date.now());
     } catch (error) {
       attempt.abandon(error);
     }
@@ -439,10 +442,11 @@ export class McpServer {
   }
 
   /** An instance has trapped: everything that runs in it is lost, and the next request gets another one. */
-  #trap(error: unknown, dead: Glue): void {
-    trapped(error, dead);
+  #trap(error: unknown, dead: Glue): boolean {
+    if (!trapped(error, dead)) return false;
     if (this.#engine?.glue === dead) this.#engine = undefined;
     for (const attempt of [...this.#live]) if (attempt.instance === dead) attempt.abandon(error);
+    return true;
   }
 
   #lost(body: Uint8Array, sink: Sink, error: unknown): void {
@@ -518,6 +522,20 @@ function answer(call: Call, sink: Sink): undefined {
   sink.begin(status, headers, call.bytes(), true);
   call.free();
 }
+
+/** 32 bytes that were never given before. They are drawn for 32 requests at a time, and wiped when they are given. */
+function entropy(): Uint8Array {
+  if (drawn === pool.length) {
+    crypto.getRandomValues(pool);
+    drawn = 0;
+  }
+  const bytes = pool.slice(drawn, drawn + 32);
+  pool.fill(0, drawn, drawn + 32);
+  drawn += 32;
+  return bytes;
+}
+const pool = new Uint8Array(1_024);
+let drawn = pool.length;
 
 /** At most `limit` bytes, whatever its length was said to be; nothing if there are more. */
 async function read(body: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array | undefined> {

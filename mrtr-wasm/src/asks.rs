@@ -201,7 +201,7 @@ fn failed(error: AskError) -> String {
     match error {
         AskError::Unavailable => "u".into(),
         AskError::Invalid(reason) => format!("i{reason}"),
-        other => format!("x{other}"),
+        other @ (AskError::Ended | AskError::Refused { .. } | _) => format!("x{other}"),
     }
 }
 

@@ -626,7 +626,7 @@ impl Call {
 
     /// A result, JSON text.
     pub fn returned(&self, json: &str) {
-        let output = serde_json::from_str::<&RawValue>(json).and_then(|raw| Output::from_serialize(raw));
+        let output = serde_json::from_str::<&RawValue>(json).and_then(Output::from_serialize);
         self.mail.lock().result = Some(output.map_err(|_| RpcError::internal("Internal error")));
     }
 

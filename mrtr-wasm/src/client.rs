@@ -108,16 +108,25 @@ impl Dialer {
         })))
     }
 
-    /// Takes in what a list of tools says about headers (R-173); what is invalid there is left out (R-174).
-    pub fn learn(&self, listed: &str) {
-        let Ok(listed) = Json::parse(listed, &self.0.limits) else { return };
+    /// Takes in what a list of tools says about headers (R-173). Gives the names of tools whose annotations are invalid,
+    /// a line each: they must not be called over HTTP (R-174).
+    pub fn learn(&self, listed: &str) -> String {
+        let mut invalid = String::new();
+        let Ok(listed) = Json::parse(listed, &self.0.limits) else { return invalid };
         let mut annotations = self.0.annotations.borrow_mut();
         for tool in listed.get("tools").and_then(Json::items).into_iter().flatten() {
-            let found = tool.get("inputSchema").and_then(|schema| ParamHeaders::from_schema(schema).ok());
-            if let (Some(name), Some(found)) = (text(tool, "name"), found) {
-                annotations.insert(name, found);
+            let Some(name) = text(tool, "name") else { continue };
+            match ParamHeaders::from_schema(tool.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT)) {
+                Ok(found) => {
+                    annotations.insert(name, found);
+                }
+                Err(_) => {
+                    invalid.push_str(&name);
+                    invalid.push('\n');
+                }
             }
         }
+        invalid
     }
 
     /// Whether a list of tools has said anything about this one.
@@ -267,7 +276,7 @@ impl Trip {
         match core::mem::replace(&mut self.state, State::Over) {
             State::Pending(exchange) => self.received(exchange.receive(message, at), at),
             State::Retrying(exchange) => self.received(exchange.receive(message, at), at),
-            other => {
+            other @ (State::Asked(_) | State::Done(_) | State::Refused(_) | State::Over) => {
                 self.state = other;
                 now::MORE
             }
@@ -293,7 +302,9 @@ impl Trip {
                         let method = serde_json::to_string(&message.method).unwrap_or_default();
                         self.say(now::ASIDE, format!(r#"{{"method":{method},"params":{params}}}"#))
                     }
-                    _ => now::MORE,
+                    Aside::Reply(_) | Aside::Request(_) | Aside::Error(_) | Aside::Unreadable(_) | _ => {
+                        now::MORE
+                    }
                 }
             }
             Received::Resend(resend) => self.resend(resend, at),
@@ -393,7 +404,7 @@ impl Trip {
         match judge(Sent::Request, status, kind, body, &limits) {
             Judgement::Message(message) => self.receive(message, time(now)),
             Judgement::Failed(error) | Judgement::MaybeLegacy(error) => self.say(now::HTTP, error),
-            _ => self.say(now::HTTP, "no reply"),
+            Judgement::Accepted | _ => self.say(now::HTTP, "no reply"),
         }
     }
 
@@ -428,7 +439,7 @@ impl Trip {
         match core::mem::replace(&mut self.state, State::Over) {
             State::Pending(exchange) => self.broke(exchange, time(now)),
             State::Retrying(exchange) => self.broke(exchange, time(now)),
-            other => {
+            other @ (State::Asked(_) | State::Done(_) | State::Refused(_) | State::Over) => {
                 self.state = other;
                 self.say(now::LOST, Stopped::Lost)
             }
@@ -462,7 +473,9 @@ impl Trip {
 
     /// The peer's error: its data, JSON text.
     pub fn peer_data(&self) -> Option<String> {
-        self.outcome().and_then(Result::err).and_then(|error| error.data.clone())
+        self.outcome()
+            .and_then(Result::err)
+            .and_then(|error| error.data().map(|data| data.as_str().to_owned()))
     }
 
     /// The state was refused: takes the peer's error as the outcome.

@@ -12,6 +12,9 @@
 //! | `client` | the client's half |
 //! | `settings` | reads what JavaScript hands over as JSON |
 
+// This crate has a std.
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc)]
+
 #[cfg(feature = "server")]
 mod asks;
 #[cfg(feature = "server")]

@@ -110,6 +110,6 @@ fn given(given: Given<String>) -> String {
         Given::Cancelled => "c".into(),
         Given::Invalid(reason) => format!("i{reason}"),
         Given::Changed => "h".into(),
-        _ => "m".into(),
+        Given::Missing | _ => "m".into(),
     }
 }

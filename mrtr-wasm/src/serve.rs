@@ -57,7 +57,9 @@ pub(crate) async fn serve(parts: Rc<Parts>, taken: Taken, mail: Arc<Mail>) {
                 Received::Pending(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,
                 Received::Retrying(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,
                 Received::Rejected(rejected) => output.refuse(&rejected),
-                _ => output.finish(ReplyClass::Accepted, &[]),
+                Received::Other(_) | Received::Notification(_) | _ => {
+                    output.finish(ReplyClass::Accepted, &[])
+                }
             },
             _ => output.finish(ReplyClass::Internal, &[]),
         },

@@ -67,7 +67,7 @@ fn retry(reply: &Value, key: &str) -> Vec<u8> {
     )
 }
 
-/// R-068, design §1: the server keeps nothing of an exchange that waits, after one round or two, nor of an attempt that is
+/// Design §1: the server keeps nothing of an exchange that waits, after one round or two, nor of an attempt that is
 /// dropped before its end.
 #[test]
 fn abandoned_exchanges_leave_nothing() {

@@ -3,6 +3,8 @@
 mod answers;
 mod claims;
 mod codec;
+mod edges;
+mod ends;
 mod explore;
 mod memory;
 mod random;

@@ -15,6 +15,7 @@ mod ledger;
 mod ledger_wired;
 mod legacy;
 mod legacy_client;
+mod lines;
 mod replay_random;
 mod replay_rules;
 mod runtime;

@@ -22,7 +22,7 @@ use mrtr_tests::{
 use serde_json::{Value, json};
 
 /// Programs in a run of the test suite; `MRTR_PROGRAMS` overrides it.
-const PROGRAMS: u64 = 5_000;
+const PROGRAMS: u64 = 3_000;
 
 fn programs() -> u64 {
     std::env::var("MRTR_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(PROGRAMS)
@@ -123,7 +123,7 @@ fn replay_equals_live() {
          once-values, {divergences} divergences, {rounds} rounds, longest {longest}",
         programs()
     );
-    assert!(complete > programs() / 2 && divergences > programs() / 100 && effects > 0);
+    assert!(complete > programs() / 2 && divergences > programs() / 50 && effects > 1);
 }
 
 fn play(seed: u64, tally: &mut Tally) {
@@ -205,7 +205,7 @@ fn play(seed: u64, tally: &mut Tally) {
         wired.insert("nobody-asked".into(), json!("nonsense"));
         able_now = able(&mut random);
         declare(&mut world, able_now);
-        if random.chance(8) {
+        if random.chance(6) {
             outside.version.fetch_add(1, Ordering::Relaxed);
         }
         reply = world.retry(&reply, json!(wired));

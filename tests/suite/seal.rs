@@ -78,7 +78,7 @@ pub(crate) fn verdict<T>(opened: Result<T, Refused>) -> Result<T, Verdict> {
     opened.map_err(|refused| {
         let error = RpcError::from(refused);
         assert_eq!(
-            (error.code.get(), &*error.message, error.data),
+            (error.code.get(), &*error.message, error.data()),
             (-32602, "Invalid or expired requestState", None)
         );
         refused.verdict

@@ -138,7 +138,7 @@ pub struct Waits {
     pub alive: Duration,
     /// A question waits in the inbox. Default 1,800 s; never longer than its exchange.
     pub inbox: Duration,
-    /// A session whose call was cancelled may still end it. Default 5 s, then the session is closed.
+    /// A session whose call was cancelled may still end it. Default 5 s; then, or when it has, the session is closed.
     pub drain: Duration,
     /// A session without work is kept. Default 300 s.
     pub idle: Duration,

@@ -337,7 +337,10 @@ impl Bridge {
                 }
             }
             "notifications/initialized" => self.host_ready(host, now),
-            // BT-4: nobody was promised to be told. Progress of a person has no place to go (BT-1).
+            // BT-4: no pooled session was promised to be told; the host's own one hears what it has declared.
+            "notifications/roots/list_changed" | "notifications/progress" => {
+                self.tell_dedicated(host, notification);
+            }
             _ => {}
         }
         if self.hosts.get(&host).is_some_and(|entry| entry.kind == HostKind::Post) {

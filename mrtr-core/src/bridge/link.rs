@@ -213,12 +213,13 @@ impl Bridge {
         }
     }
 
-    /// The end of a call that was cancelled: its session may be used again.
+    /// The end of a call that was cancelled: so ends its session, for a question that comes even later must not meet
+    /// the next call.
     fn drained(&mut self, link: LinkId, id: Option<i64>, now: Timestamp) {
         let Some(session) = self.links.get_mut(&link).and_then(Link::session) else { return };
         if session.draining.is_some() && session.draining == id {
-            session.draining = None;
-            self.settle(link, now);
+            self.close_link(link, &gone(), now);
+            self.serve_queue(now);
         }
     }
 

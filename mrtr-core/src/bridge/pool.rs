@@ -229,8 +229,8 @@ impl Bridge {
         self.serve_queue(now);
     }
 
-    /// A call gives its session back. If it was cancelled there, the session takes nothing else until it has ended the
-    /// call; it is closed if it does not: what it still asks must not meet the next call.
+    /// A call gives its session back. If it was cancelled there, the session takes nothing else: it has a moment to end
+    /// the call and is closed then. What it still asks must not meet the next call.
     pub(super) fn give_back(&mut self, id: LinkId, owner: &Owner, cancelled: Option<i64>, now: Timestamp) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let upstream = link.upstream;

@@ -243,7 +243,7 @@ impl Exchange<InputRequired> {
     pub fn abandon(self) {}
 
     /// Checks all but the id and the size, and gives the time spent if the retry goes out now.
-    fn ready(&self, now: Timestamp) -> Result<Spent, Reason> {
+    pub(super) fn ready(&self, now: Timestamp) -> Result<Spent, Reason> {
         let mut missing = self.missing().peekable();
         if missing.peek().is_some() {
             return Err(Reason::Missing { keys: missing.map(String::from).collect() });

@@ -124,11 +124,12 @@ impl<S: Open> Exchange<S> {
             Message::Response(response) => response,
             Message::Request(request) => return Received::Aside(self, Aside::Request(request)),
             Message::Notification(notification) => {
-                return if self.hear(&notification, now) {
-                    Received::Aside(self, Aside::Progress(notification))
-                } else {
-                    Received::Aside(self, Aside::Notification(notification))
-                };
+                let token = progress_token(&notification);
+                if self.progress_token().is_none_or(|ours| token.as_ref() != Some(ours)) {
+                    return Received::Aside(self, Aside::Notification(notification));
+                }
+                self.hear(now);
+                return Received::Aside(self, Aside::Progress(notification));
             }
         };
         match (response.id, channel) {
@@ -159,24 +160,18 @@ impl<S: Open> Exchange<S> {
         write::cancelled(out, &self.call.id, reason);
     }
 
-    /// Takes note of a notification if it is progress of this very request; whether it is.
-    pub(super) fn hear(&mut self, notification: &Notification<'_>, now: Timestamp) -> bool {
-        let ours = self.is_progress(notification);
-        if ours {
-            self.state.flight_mut().heard = now;
-        }
-        ours
+    /// Takes note of progress of this very request.
+    pub(super) fn hear(&mut self, now: Timestamp) {
+        self.state.flight_mut().heard = now;
     }
 
-    fn is_progress(&self, notification: &Notification<'_>) -> bool {
-        let ours = match &self.call.options.progress {
+    /// The token of this request, if it wants progress.
+    pub(super) fn progress_token(&self) -> Option<&RequestId> {
+        match &self.call.options.progress {
             Progress::Unwanted => None,
             Progress::RequestId => Some(&self.call.id),
             Progress::Token(token) => Some(token),
-        };
-        notification.method == "notifications/progress"
-            && ours.is_some()
-            && notification.param("progressToken").and_then(RequestId::from_json).as_ref() == ours
+        }
     }
 
     fn error<'a>(self, error: RpcError) -> Received<'a, S> {
@@ -294,6 +289,14 @@ impl<S: Open> Exchange<S> {
         }
         Ok(())
     }
+}
+
+/// The token that a progress notification carries.
+pub(super) fn progress_token(notification: &Notification<'_>) -> Option<RequestId> {
+    if notification.method != "notifications/progress" {
+        return None;
+    }
+    notification.param("progressToken").and_then(RequestId::from_json)
 }
 
 fn invalid<'a, S: Open>(violation: Violation) -> Received<'a, S> {

@@ -84,7 +84,7 @@ impl<S: Open> Exchange<S> {
         let call = &mut self.call;
         let ours = &call.shared.config.versions;
         let tries = u32::try_from(ours.len()).unwrap_or(u32::MAX);
-        let theirs = error.data.as_deref().map(Json::trusted).and_then(|data| data.get("supported"));
+        let theirs = error.data().and_then(|data| data.get("supported"));
         let mutual = ours.iter().find(|version| {
             theirs
                 .and_then(Json::items)

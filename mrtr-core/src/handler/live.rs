@@ -83,6 +83,8 @@ pub(crate) struct LiveRun {
     shared: Arc<Shared>,
     phase: Phase,
     wait: Wait,
+    /// When the tape wants to be asked again: it holds the call for an errand behind a url (A10).
+    step_at: Option<Timestamp>,
     rest: Duration,
     sayable: fn(&InputRequest<'_>) -> bool,
     deadline: Timestamp,
@@ -142,6 +144,7 @@ impl LiveRun {
             shared,
             phase: Phase::Handler(future),
             wait: Wait::Nothing,
+            step_at: None,
             rest: REST_FIRST,
             sayable: setup.sayable,
             deadline,
@@ -164,7 +167,8 @@ impl LiveRun {
         match (&self.phase, &self.wait) {
             (Phase::Handler(_), Wait::Asks(_)) => Some(self.deadline),
             (Phase::Handler(_), Wait::Rest(until)) => Some(*until),
-            (Phase::Handler(_) | Phase::Commit { .. } | Phase::Over, _) => None,
+            (Phase::Handler(_), Wait::Nothing) => self.step_at,
+            (Phase::Commit { .. } | Phase::Over, _) => None,
         }
     }
 
@@ -292,6 +296,7 @@ impl LiveRun {
     }
 
     fn step(&mut self, now: Timestamp) -> Poll<()> {
+        self.step_at = None;
         loop {
             let step = self.shared.lock().tape.step(Drive::Runtime, now);
             match step {
@@ -300,7 +305,10 @@ impl LiveRun {
                     self.shared.wake(&tickets);
                     return Poll::Ready(());
                 }
-                Step::Wait(_) => return Poll::Pending,
+                Step::Wait(until) => {
+                    self.step_at = until;
+                    return Poll::Pending;
+                }
                 Step::Send(outgoing) => {
                     if let Some(polled) = self.send(outgoing, now) {
                         return polled;

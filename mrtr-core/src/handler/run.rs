@@ -460,7 +460,7 @@ impl<'a> Run<'a> {
         let (notes, divergences) = (inner.tape.take_notes(), inner.tape.divergences().to_vec());
         drop(inner);
         // Foreign code: not under the lock.
-        exchange.observe_run(&notes, &divergences);
+        exchange.observe_run(notes, divergences);
         Some(match reply {
             Reply::Send(outgoing) => match exchange.suspend(&outgoing, now, out) {
                 Ok(exchange) => Outcome::InputRequired(exchange),

@@ -9,7 +9,7 @@ use crate::{
         Answered, CacheHints, Catalog, CatalogError, Listen, Prompt, Resource, ResourceTemplate, Route, Tool,
     },
     http::ReplyClass,
-    jsonrpc::{Json, Notification, RequestId},
+    jsonrpc::{self, Json, Message, Notification, RequestId, admit},
     seal::{Principal, Refused, Ticket},
     server::{Incoming, Received, Rejected, RoundEnv, Server},
     time::Timestamp,
@@ -181,8 +181,18 @@ impl Service {
     /// every round anew (G-51).
     #[must_use]
     pub fn receive<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Reception<'a> {
+        self.receive_message(admit(input, &self.server.config().limits), env)
+    }
+
+    /// The same for a message that was admitted before: see [`Server::read_message`].
+    #[must_use]
+    pub fn receive_message<'a>(
+        &self,
+        message: Result<Message<'a>, jsonrpc::Refused>,
+        env: RoundEnv<'a>,
+    ) -> Reception<'a> {
         let over_http = env.headers.is_some();
-        match self.server.read(input, env) {
+        match self.server.read_message(message, env) {
             Incoming::Rejected(rejected) => refused(&rejected),
             // Over HTTP, ids of different clients' requests may be the same, and a request is cancelled by closing
             // its stream.

@@ -4,7 +4,7 @@ use super::media::{is_event_stream, is_json};
 use crate::{
     Limits,
     error::{ErrorCode, RpcError},
-    jsonrpc::{Json, JsonKind, Message, admit},
+    jsonrpc::{JsonKind, Message, admit},
 };
 
 /// What a client sent.
@@ -142,7 +142,7 @@ pub fn judge<'b>(
     }
     let error = response.and_then(|response| response.outcome.err());
     match (status, &error) {
-        (400, Some(error)) if is_modern(error, limits) => Judgement::Message(body),
+        (400, Some(error)) if is_modern(error) => Judgement::Message(body),
         (404, Some(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => Judgement::Message(body),
         (400, _) => Judgement::MaybeLegacy(failed(error)),
         _ => Judgement::Failed(failed(error)),
@@ -151,10 +151,9 @@ pub fn judge<'b>(
 
 /// Whether only a modern server says this: its code, and the data that must go with it (R-020…R-022). Legacy
 /// servers are free to use `-32602` and `-32600` with a 400, so these prove nothing.
-pub(crate) fn is_modern(error: &RpcError, limits: &Limits) -> bool {
+pub(crate) fn is_modern(error: &RpcError) -> bool {
     let data = |name: &str, kind: JsonKind| {
-        let data = error.data.as_deref().and_then(|data| Json::parse(data, limits).ok());
-        data.and_then(|data| data.get(name)).is_some_and(|value| value.kind() == kind)
+        error.data().and_then(|data| data.get(name)).is_some_and(|value| value.kind() == kind)
     };
     match error.code {
         ErrorCode::HEADER_MISMATCH => true,

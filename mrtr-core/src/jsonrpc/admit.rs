@@ -112,14 +112,29 @@ impl Refused {
 /// [`Refused`] with the reason and, where it could be read, the id. An id is read even when another part of
 /// the message is refused, except when the bytes are too many, not UTF-8 or not JSON.
 pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refused> {
+    check_size(input, limits)?;
+    let text = core::str::from_utf8(input).map_err(|_| not_utf8())?;
+    let (value, outline) = outline(text, limits)?;
+    sort(value, &outline)
+}
+
+pub(super) fn check_size(input: &[u8], limits: &Limits) -> Result<(), Refused> {
     if input.len() > limits.message_bytes {
         let reason = Refusal::TooLarge { bytes: input.len(), limit: limits.message_bytes };
         return Err(Outline::default().refuse(reason));
     }
-    let text = core::str::from_utf8(input).map_err(|_| Outline::default().refuse(Refusal::NotUtf8))?;
+    Ok(())
+}
+
+pub(super) fn not_utf8() -> Refused {
+    Outline::default().refuse(Refusal::NotUtf8)
+}
+
+/// Checks the text, and finds the members that JSON-RPC knows.
+pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, Outline<'a>), Refused> {
     let mut outline = Outline::default();
     match check::check_members(text, limits, |name, member| outline.add(name, member)) {
-        Ok(value) => sort(value, &outline),
+        Ok(value) => Ok((value, outline)),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
         ) => {
@@ -161,7 +176,7 @@ pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
 }
 
 /// Sorts a checked value into its kind of message.
-fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
+pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));
     match value.kind() {
         JsonKind::Object => {}
@@ -213,15 +228,15 @@ fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refus
 
 /// The members at the top of a message that JSON-RPC knows.
 #[derive(Clone, Copy, Default)]
-struct Outline<'a> {
-    version: Option<Json<'a>>,
-    id: Option<Json<'a>>,
+pub(super) struct Outline<'a> {
+    pub(super) version: Option<Json<'a>>,
+    pub(super) id: Option<Json<'a>>,
     /// It stood twice: then neither is the message's.
-    two_ids: bool,
-    method: Option<Json<'a>>,
-    params: Option<Json<'a>>,
-    result: Option<Json<'a>>,
-    error: Option<Json<'a>>,
+    pub(super) two_ids: bool,
+    pub(super) method: Option<Json<'a>>,
+    pub(super) params: Option<Json<'a>>,
+    pub(super) result: Option<Json<'a>>,
+    pub(super) error: Option<Json<'a>>,
 }
 
 impl<'a> Outline<'a> {

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `admit` | what kind of message it is, or why it is none and what to answer |
+//! | `admission` | [`Admission`]: the same for a message that is kept |
 //! | `check` | the bounded pass: grammar, depth, nodes, duplicate names |
 //! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
 //! | `text` | what string tokens say |
@@ -13,6 +14,7 @@
 //! | `message` | [`Message`] and its three kinds |
 //! | `write` | appends whole messages to a buffer |
 
+mod admission;
 mod admit;
 mod check;
 mod id;
@@ -24,6 +26,7 @@ pub(crate) mod stack;
 pub(crate) mod text;
 pub(crate) mod write;
 
+pub use admission::Admission;
 pub(crate) use admit::{Begun, reply_begun};
 pub use admit::{Refusal, Refused, admit};
 pub use id::RequestId;

@@ -110,7 +110,7 @@ pub(crate) fn narrow_error(mut error: RpcError, (method, target): (AskingMethod,
         error.code = ErrorCode::INTERNAL_ERROR;
     }
     let names_target = || {
-        let uri = Json::trusted(error.data.as_deref()?).get("uri")?.as_string()?;
+        let uri = error.data()?.get("uri")?.as_string()?;
         Some(uri == target)
     };
     if method == AskingMethod::ResourcesRead

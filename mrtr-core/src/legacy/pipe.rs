@@ -8,7 +8,7 @@ use crate::{
     Entropy,
     handler::Service,
     http::{Opening, ReplyClass},
-    jsonrpc::{self, Message, Request, RequestId, write},
+    jsonrpc::{self, Message, Refused, Request, RequestId, write},
     seal::Principal,
     time::Timestamp,
 };
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Piped {
-    /// To the modern era: hand it to [`Service::receive`].
+    /// To the modern era: hand it to [`Service::receive_message`].
     Modern,
     /// To the session, which has taken it.
     Legacy(Handled),
@@ -49,8 +49,13 @@ impl Pipe {
 
     /// Takes one line.
     pub fn handle(&mut self, input: &[u8], now: Timestamp) -> Piped {
+        self.handle_message(jsonrpc::admit(input, &self.service.server().config().limits), now)
+    }
+
+    /// Takes one line that was admitted: a modern one is still there to be handed on
+    /// ([`Admission`](jsonrpc::Admission)).
+    pub fn handle_message(&mut self, message: Result<Message<'_>, Refused>, now: Timestamp) -> Piped {
         const NO_HEADERS: &[(&str, &str)] = &[];
-        let message = jsonrpc::admit(input, &self.service.server().config().limits);
         let opening = match &message {
             Ok(message) => Opening::judge(NO_HEADERS, message),
             Err(refused) if refused.response_to.is_some() => Opening::Unversioned,

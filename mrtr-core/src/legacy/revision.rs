@@ -9,7 +9,8 @@ pub(crate) fn effective(declared: ClientCapabilities, version: Version) -> Clien
     match version {
         Version::V2026_07_28 | Version::V2025_11_25 => {}
         Version::V2025_06_18 => {
-            effective.form = declared.elicitation;
+            // One that was made by hand may say the mode alone.
+            effective.form = declared.elicitation || declared.form;
             effective.url = false;
             effective.sampling_tools = false;
         }

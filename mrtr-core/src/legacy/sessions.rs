@@ -18,7 +18,7 @@ use crate::{
     jsonrpc::{self, Message, Refused, RequestId, write},
     seal::Principal,
     time::Timestamp,
-    wire::Version,
+    wire::{AskingMethod, Version},
 };
 
 /// The name of a session: 128 random bits in hex. Whoever has it, and is the principal it was given to, is in the
@@ -148,6 +148,15 @@ impl Delivery<'_> {
         }
     }
 
+    /// Whether it is a request whose handler may run, and send on a stream of its own. Any other is answered at once.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        match &self.message {
+            Ok(Message::Request(request)) => AskingMethod::from_name(&request.method).is_some(),
+            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => false,
+        }
+    }
+
     /// Hands it over. After [`Handled::Running`] the response is what the session sends on
     /// [`Stream::Request`] of that id.
     #[must_use]
@@ -222,6 +231,20 @@ impl Sessions {
         entropy: impl FnOnce() -> Entropy,
     ) -> Posted<'b> {
         let message = jsonrpc::admit(body, &self.service.server().config().limits);
+        self.post_message(headers, message, accepts, principal, now, entropy)
+    }
+
+    /// Judges a POST whose body was admitted: a modern one is still there to be handed on
+    /// ([`Admission`](jsonrpc::Admission)).
+    pub fn post_message<'b, H: Headers + ?Sized>(
+        &mut self,
+        headers: &H,
+        message: Result<Message<'b>, Refused>,
+        accepts: Accepts,
+        principal: Principal<'_>,
+        now: Timestamp,
+        entropy: impl FnOnce() -> Entropy,
+    ) -> Posted<'b> {
         let opening = match &message {
             Ok(message) => Opening::judge(headers, message),
             // What cannot be read cannot say its era; the session does.

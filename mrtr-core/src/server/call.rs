@@ -2,7 +2,7 @@
 
 use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
 
-use super::{Received, Rejected, RoundEnv, Server, read::CallParams, reject::RejectReason};
+use super::{Received, Rejected, RoundEnv, Server, observe::Telling, read::CallParams, reject::RejectReason};
 #[cfg(feature = "std")]
 use crate::tape::{Tape, TapeSetup};
 use crate::{
@@ -90,6 +90,8 @@ pub(super) struct Inner<'a> {
     pub(super) answers: Answers,
     /// Whether the request carried answers or a state: its result must not be cached (R-202, G-40).
     pub(super) second_hand: bool,
+    /// When the observer is told what happens.
+    pub(super) telling: Telling,
     /// What the ledger is asked about; with a ledger, for a retry whose answers are taken.
     pub(super) retry: Option<Box<ledger::Retry>>,
 }
@@ -133,6 +135,7 @@ impl<'a> Call<'a> {
             journal: Journal::new(env.now),
             answers: Answers::None,
             second_hand,
+            telling: Telling::default(),
             retry: None,
         }))
     }
@@ -338,6 +341,14 @@ impl<'a, S> Exchange<'a, S> {
     }
 }
 
+#[cfg(feature = "std")]
+impl<S> Exchange<'_, S> {
+    /// The reply goes out: tells the observer what has waited for that.
+    pub(crate) fn told(&mut self) {
+        self.inner.tell_now();
+    }
+}
+
 /// What the driver of handlers needs.
 #[cfg(feature = "std")]
 impl<'a, S: Open> Exchange<'a, S> {
@@ -348,11 +359,21 @@ impl<'a, S: Open> Exchange<'a, S> {
 
     /// What a handler's run made of the answers it met, for the observer.
     pub(crate) fn observe_run(
-        &self,
-        notes: &[crate::tape::Note],
-        divergences: &[crate::journal::Divergence],
+        &mut self,
+        notes: Vec<crate::tape::Note>,
+        divergences: Vec<crate::journal::Divergence>,
     ) {
         self.inner.observe_run(notes, divergences);
+    }
+
+    /// Tells the observer nothing until the reply is settled ([`told`](Exchange::told)).
+    pub(crate) fn tell_later(&mut self) {
+        self.inner.tell_later();
+    }
+
+    /// Tells the observer nothing from now on.
+    pub(crate) fn tell_never(&mut self) {
+        self.inner.tell_never();
     }
 
     /// What seals a ticket: the sealer's server, this round's randomness, the time of receipt.

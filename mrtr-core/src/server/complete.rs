@@ -45,7 +45,7 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     /// [`complete`](Self::complete) with JSON text that serde wrote.
-    pub(crate) fn complete_json(self, text: &str, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+    pub(crate) fn complete_json(mut self, text: &str, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
         let result = Json::trusted(text);
         if !result.is_object() {
             crate::trace::warn!(exchange = %self.inner.exchange, "a result is not a JSON object");
@@ -68,7 +68,7 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     pub(crate) fn fail_as(
-        self,
+        mut self,
         error: &RpcError,
         class: ReplyClass,
         out: &mut Vec<u8>,

@@ -127,7 +127,7 @@ impl<'a, S: Open> Exchange<'a, S> {
     /// Seals the journal and writes the interim result. If that is too large, a complete error goes out
     /// instead, for a question whose answer could not be used must not be asked.
     pub(crate) fn suspend(
-        self,
+        mut self,
         outgoing: &Outgoing,
         now: Timestamp,
         out: &mut Vec<u8>,
@@ -158,7 +158,7 @@ impl<'a, S: Open> Exchange<'a, S> {
         let capabilities = inner.meta.capabilities;
         let info = &inner.server.config().info;
         reply::write_interim(out, &inner.request.id, info, outgoing, capabilities, &state);
-        inner.observe_asks(outgoing, claims.round);
+        self.inner.observe_asks(outgoing, claims.round);
         Ok(Exchange { inner: self.inner, state: InputRequired { expires } })
     }
 }

@@ -43,7 +43,18 @@ impl Server {
     /// served, then the other headers must agree with the body. On a pipe there are no headers.
     #[must_use]
     pub fn read<'a>(&self, input: &'a [u8], env: RoundEnv<'a>) -> Incoming<'a> {
-        match jsonrpc::admit(input, &self.config().limits) {
+        self.read_message(jsonrpc::admit(input, &self.config().limits), env)
+    }
+
+    /// The same for a message that was admitted before, within the bounds of this server's
+    /// [limits](crate::server::Config::limits): see [`Admission`](jsonrpc::Admission).
+    #[must_use]
+    pub fn read_message<'a>(
+        &self,
+        message: Result<Message<'a>, jsonrpc::Refused>,
+        env: RoundEnv<'a>,
+    ) -> Incoming<'a> {
+        match message {
             Ok(Message::Request(request)) => {
                 let params = Params::of(&request);
                 match self.check(&request, &params, &env) {

@@ -114,7 +114,8 @@ pub(super) const CASES: &[Case] = &[
         &["R-177"],
         |seen, _| Reply::events(done(seen)),
     )
-    .ends_over(BREAKS, None),
+    .ends_over(BREAKS, None)
+    .or(Expected::Refuses),
     no_reply!("events-called-json", "An event stream is said to be JSON.", &["R-177"], |seen, _| {
         let mut events = Vec::new();
         write_event(&mut events, &done(seen));

@@ -21,6 +21,8 @@ pub struct Case {
     right: &'static str,
     http: Option<Expected>,
     stdio: Option<Expected>,
+    /// What is fine as well.
+    or: Option<Expected>,
     scope: Scope,
     script: Script,
 }
@@ -91,7 +93,17 @@ impl Case {
         script: Script,
     ) -> Self {
         let refuses = Some(Expected::Refuses);
-        Self { name, rules, does, right, http: refuses, stdio: refuses, scope: Scope::Asking, script }
+        Self {
+            name,
+            rules,
+            does,
+            right,
+            http: refuses,
+            stdio: refuses,
+            or: None,
+            scope: Scope::Asking,
+            script,
+        }
     }
 
     pub(super) const fn result(
@@ -126,6 +138,11 @@ impl Case {
     /// How it ends over each carrier, if it goes over it.
     pub(super) const fn ends_over(self, http: Option<Expected>, stdio: Option<Expected>) -> Self {
         Self { http, stdio, ..self }
+    }
+
+    /// What is fine as well, over either carrier.
+    pub(super) const fn or(self, expected: Expected) -> Self {
+        Self { or: Some(expected), ..self }
     }
 
     pub(super) const fn on_other_methods(self) -> Self {
@@ -163,6 +180,13 @@ impl Case {
             Carrier::Http => self.http,
             Carrier::Stdio => self.stdio,
         }
+    }
+
+    /// Whether a call over this carrier may end so: as [expected](Self::expected), or in another way that
+    /// [`right`](Self::right) allows for.
+    #[must_use]
+    pub fn allows(&self, carrier: Carrier, ended: Expected) -> bool {
+        self.expected(carrier).is_some_and(|expected| expected == ended || self.or == Some(ended))
     }
 
     /// What becomes of a message of the client: a body, or a line.
@@ -237,6 +261,19 @@ mod tests {
             assert_eq!(case(one.name).unwrap().does(), one.does);
         }
         assert!(case("nonesuch").is_none());
+    }
+
+    #[test]
+    fn some_cases_allow_for_two_ends() {
+        let large = case("ten-megabytes").unwrap();
+        for (carrier, ended, allowed) in [
+            (Carrier::Http, Expected::Refuses, true),
+            (Carrier::Stdio, Expected::TimesOut, true),
+            (Carrier::Stdio, Expected::Completes, false),
+        ] {
+            assert_eq!(large.allows(carrier, ended), allowed);
+        }
+        assert!(!case("half-line").unwrap().allows(Carrier::Http, Expected::Completes));
     }
 
     #[test]

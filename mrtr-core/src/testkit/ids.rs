@@ -41,7 +41,8 @@ pub(super) const CASES: &[Case] = &[
             Ok(Said::Messages(Vec::from([stranger.into_bytes(), done(seen)])))
         },
     )
-    .ends_over(REFUSES, COMPLETES),
+    .ends_over(REFUSES, COMPLETES)
+    .or(Expected::Completes),
     Case::made(
         [
             "reply-to-another",
@@ -138,7 +139,8 @@ pub(super) const CASES: &[Case] = &[
             message.push(b'}');
             Ok(Said::Messages(Vec::from([message])))
         },
-    ),
+    )
+    .or(Expected::TimesOut),
     Case::made(
         ["error-code-string", "The code of an error is a string.", "Refuses the reply."],
         &["R-004"],

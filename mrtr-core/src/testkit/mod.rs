@@ -34,8 +34,8 @@
 //! # A test of a client
 //!
 //! Run every [case](cases) that goes [over](Case::expected) the transport, answer whatever is asked (accept; give
-//! a form's field its only choice, and `javascript:` urls a cancel), and compare how the call ends with
-//! [`Expected`]. Bound its memory, too: the cases of `limits` make replies of ten megabytes and of no end.
+//! a form's field its only choice, and `javascript:` urls a cancel), and compare how the call ends with what the case
+//! [allows](Case::allows). Bound its memory, too: the cases of `limits` make replies of ten megabytes and of no end.
 //!
 //! | file | cases about |
 //! |---|---|

@@ -284,11 +284,19 @@ impl Machine {
     fn pass_on(&self, state: &mut State, now: Timestamp, bytes: usize) -> Vec<Heard> {
         let mut heard = Vec::new();
         loop {
-            while let Some(transmit) = state.connection.poll_transmit() {
+            // What is to be done at an event comes right behind the message that was written at it.
+            let sent = state.connection.poll_transmit();
+            let mut idle = sent.is_none();
+            if let Some(transmit) = sent {
                 self.send(state, transmit, now, &mut heard);
             }
-            let Some(event) = state.connection.poll_event() else { return heard };
-            self.hear(state, event, now, bytes, &mut heard);
+            while let Some(event) = state.connection.poll_event() {
+                self.hear(state, event, now, bytes, &mut heard);
+                idle = false;
+            }
+            if idle {
+                return heard;
+            }
         }
     }
 

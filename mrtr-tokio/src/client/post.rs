@@ -13,13 +13,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use mrtr_core::{
-    client::connection::{CallId, HeaderRules, PostId, Via},
+    client::connection::{CallId, Connection, HeaderRules, PostId, Via},
     framing::EventStreamDecoder,
     http::{BodyPlan, ParamHeaders, Sent, judge, request_headers},
     jsonrpc::{Json, Message, RequestId, admit},
     wire::Version,
 };
-use tokio::{sync::mpsc, task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+    time::timeout,
+};
 
 use super::{
     WireError,
@@ -33,6 +37,9 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How long a notification or an answer may take to be accepted, and a session to be ended.
 const ACCEPTED: Duration = Duration::from_secs(10);
+
+/// How long requests wait for the stream that belongs to no call to be open.
+const LISTENING: Duration = Duration::from_secs(1);
 
 /// How often a stream is taken up again that brings nothing.
 const RESUMES: u32 = 5;
@@ -92,12 +99,19 @@ impl Posts {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends everything that is under way, which closes its streams.
-    pub(super) fn stop(&self) {
+    /// Ends everything that is under way, which closes its streams: these requests.
+    fn stop(&self) -> Vec<PostId> {
         let mut tasks = self.tasks();
-        for task in std::mem::take(&mut tasks.posts).into_values().chain(tasks.listening.take()) {
+        if let Some(task) = tasks.listening.take() {
             task.abort();
         }
+        let posts = std::mem::take(&mut tasks.posts);
+        drop(tasks);
+        let stop = |(post, task): (PostId, AbortHandle)| {
+            task.abort();
+            post
+        };
+        posts.into_iter().map(stop).collect()
     }
 
     /// Carries messages, for as long as it is polled. Notifications and answers are accepted before what was said after
@@ -132,10 +146,19 @@ impl Posts {
                         task.abort();
                     }
                 }
-                Out::Opened => self.listen(&machine),
+                Out::Opened => {
+                    // Servers lose what they say on a stream that is not open yet, questions too.
+                    if let Some(head) = self.listen(&machine) {
+                        let _ = timeout(LISTENING, head).await;
+                    }
+                }
                 Out::End(done) => {
-                    self.stop();
+                    // Whoever still waits need not wait any longer.
+                    for post in self.stop() {
+                        machine.lost(post, None, WireError::ENDED);
+                    }
                     self.end_session().await;
+                    machine.act(Connection::handle_session_gone);
                     let _ = done.send(());
                 }
                 // Of a pipe.
@@ -186,7 +209,13 @@ impl Posts {
         let sent = self.http.send(Method::POST, headers, bytes.into());
         match timeout(ACCEPTED, sent).await {
             Ok(Ok(response)) if response.status().is_success() => Ok(()),
-            Ok(Ok(response)) => Err(WireError::broken(format!("HTTP status {}", response.status()))),
+            Ok(Ok(response)) => {
+                let gone = response.status() == StatusCode::NOT_FOUND;
+                if gone && matches!(rules, HeaderRules::Legacy(Some(_))) {
+                    machine.act(Connection::handle_session_gone);
+                }
+                Err(WireError::broken(format!("HTTP status {}", response.status())))
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(WireError::broken("it was not accepted in time")),
         }
@@ -211,24 +240,34 @@ impl Posts {
         }
     }
 
-    /// Opens the stream that belongs to no call, if the server has one.
-    fn listen(self: &Arc<Self>, machine: &Arc<Machine>) {
+    /// Opens the stream that belongs to no call, if the server has one. What is given is ready when the server has said
+    /// whether it has.
+    fn listen(self: &Arc<Self>, machine: &Arc<Machine>) -> Option<oneshot::Receiver<()>> {
         if !self.listens || self.session().id.is_none() {
-            return;
+            return None;
         }
         let (posts, machine) = (Arc::clone(self), Arc::clone(machine));
+        let (said, head) = oneshot::channel();
         let mut tasks = self.tasks();
         let task = tokio::spawn(async move {
             let mut stream = Stream::new(Via::Standalone, false, machine.limits.message_bytes);
-            posts.take_up(&mut stream, &machine, None).await;
+            posts.take_up(&mut stream, &machine, None, Some(said)).await;
         });
         if let Some(before) = tasks.listening.replace(task.abort_handle()) {
             before.abort();
         }
+        Some(head)
     }
 
-    /// Reads a stream by GET, and again whenever it has ended, until it brings the reply, or nothing any more.
-    async fn take_up(&self, stream: &mut Stream, machine: &Machine, reply: Option<&RequestId>) -> End {
+    /// Reads a stream by GET, and again whenever it has ended, until it brings the reply, or nothing any more. `said` is
+    /// dropped when the head of the first response is there, or none comes.
+    async fn take_up(
+        &self,
+        stream: &mut Stream,
+        machine: &Machine,
+        reply: Option<&RequestId>,
+        mut said: Option<oneshot::Sender<()>>,
+    ) -> End {
         let mut empty = 0;
         while empty < RESUMES {
             let Some(mut headers) = self.of_session() else { break };
@@ -239,6 +278,7 @@ impl Posts {
                 headers.insert(LAST_EVENT, last);
             }
             let Ok(response) = self.http.send(Method::GET, headers, Bytes::new()).await else { break };
+            drop(said.take());
             if response.status() != StatusCode::OK || plan(&response) != BodyPlan::Events {
                 break;
             }
@@ -302,7 +342,7 @@ impl Request {
         let resumable = !modern && !stream.last_event.is_empty();
         if let (End::Over, true) = (&end, resumable) {
             tokio::time::sleep(stream.retry).await;
-            end = posts.take_up(&mut stream, machine, Some(&reply)).await;
+            end = posts.take_up(&mut stream, machine, Some(&reply), None).await;
         }
         match end {
             End::Replied => Ok(()),

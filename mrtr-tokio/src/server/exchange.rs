@@ -7,6 +7,7 @@ use mrtr_core::{
     catalog::Listen,
     handler::{Reception, Run},
     http::{Accepts, Content, GateFault, ReplyBody as Reply, ReplyClass},
+    jsonrpc::Admission,
     server::RoundEnv,
 };
 use tokio::{
@@ -70,15 +71,16 @@ where
             return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many bytes at once\n");
         }
     };
+    let admission = Admission::of(bytes, &shared.service.server().config().limits);
     let mut extra = extra;
     if let Some(hub) = &shared.legacy {
         let visit = Visit { parts: &parts, identity: &identity, accepts };
-        match hub.post(&shared, &visit, &bytes, extra).await {
+        match hub.post(&shared, &visit, &admission, extra).await {
             Posting::Answered(response) => return response,
             Posting::Modern(given) => extra = given,
         }
     }
-    respond(Taken { shared, parts, identity, accepts, bytes, room, permit }, extra).await
+    respond(Taken { shared, parts, identity, accepts, admission, room, permit }, extra).await
 }
 
 /// A request whose body is read.
@@ -87,7 +89,7 @@ struct Taken {
     parts: Parts,
     identity: Identity,
     accepts: Accepts,
-    bytes: Vec<u8>,
+    admission: Admission,
     room: room::Taken,
     permit: OwnedSemaphorePermit,
 }
@@ -126,8 +128,8 @@ pub(crate) async fn begin(
 ///
 /// The attempt borrows the body, the headers and the principal, so all of them live in this one future.
 async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) {
-    // The room is that of the bytes, and kept as long.
-    let Taken { shared, parts, identity, accepts, bytes, room: _room, permit } = taken;
+    // The room is that of the message, and kept as long.
+    let Taken { shared, parts, identity, accepts, admission, room: _room, permit } = taken;
     let busy = shared.busy.subscribe();
     let entropy = match clock::entropy() {
         Ok(entropy) => entropy,
@@ -138,7 +140,7 @@ async fn produce(taken: Taken, mut output: Writer, committing: Arc<Committing>) 
     };
     let head = Head(&parts);
     let env = RoundEnv::new(shared.clock.now(), entropy, identity.principal()).with_headers(&head);
-    match shared.service.receive(&bytes, env) {
+    match shared.service.receive_message(admission.message(), env) {
         Reception::Reply { bytes, class } => output.finish(class, &bytes).await,
         Reception::Run(run) => drive(run, &shared, &mut output, &committing).await,
         Reception::Listen(listen) => {

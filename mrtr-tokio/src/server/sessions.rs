@@ -24,6 +24,7 @@ use mrtr_core::{
     Timestamp,
     handler::Service,
     http::{Accepts, ReplyBody as Reply, ReplyClass, ReplyHead, name},
+    jsonrpc::Admission,
     legacy::{Config, Got, Handled, Posted, SessionHandle, Sessions, Stream, StreamBody, Transmit},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -95,7 +96,7 @@ impl Hub {
         &self,
         shared: &Arc<Shared>,
         visit: &Visit<'_>,
-        bytes: &[u8],
+        admission: &Admission,
         mut extra: Extra,
     ) -> Posting {
         let Ok(entropy) = clock::entropy() else {
@@ -104,7 +105,9 @@ impl Hub {
         };
         let now = shared.clock.now();
         let (head, principal) = (Head(visit.parts), visit.identity.principal());
-        let posted = self.sessions(now).post(&head, bytes, visit.accepts, principal, now, || entropy);
+        let message = admission.message();
+        let posted =
+            self.sessions(now).post_message(&head, message, visit.accepts, principal, now, || entropy);
         let delivery = match posted {
             Posted::Modern => return Posting::Modern(extra),
             Posted::Opened { id, reply, .. } => {
@@ -117,11 +120,8 @@ impl Hub {
             }
             _ => return Posting::Modern(extra),
         };
-        let room = match delivery.request_id() {
-            Some(_) => self.room(),
-            None => None,
-        };
-        if room.is_none() && delivery.request_id().is_some() {
+        let room = if delivery.is_call() { self.room() } else { None };
+        if room.is_none() && delivery.is_call() {
             return Posting::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, FULL));
         }
         let session = delivery.session().clone();

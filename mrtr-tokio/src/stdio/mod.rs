@@ -19,7 +19,7 @@ use mrtr_core::{
     catalog::Listen,
     framing::{LineDecoder, write_line},
     handler::{Reception, Run, Service},
-    jsonrpc::{Message, RequestId, admit, write_error},
+    jsonrpc::{Admission, Message, RequestId, write_error},
     legacy,
     server::RoundEnv,
 };
@@ -222,12 +222,14 @@ impl Shared {
         closing: &watch::Sender<bool>,
         limit: usize,
     ) {
+        let bytes = line.len();
+        let line = Admission::of(line, &self.service.server().config().limits);
         if let Some(legacy) = &self.legacy
             && let Some(reply) = legacy.take(&line, self.clock.now())
         {
             return self.send(&reply).await;
         }
-        let id = match admit(&line, &self.service.server().config().limits) {
+        let id = match line.message() {
             Ok(Message::Request(request)) => request.id,
             Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => return self.at_once(&line).await,
         };
@@ -240,7 +242,7 @@ impl Shared {
                 Some(RpcError::new(ErrorCode::INVALID_REQUEST, text))
             } else if running.len() >= limit {
                 Some(RpcError::internal("Internal error: too many requests at once"))
-            } else if room.grow(line.len()).is_err() {
+            } else if room.grow(bytes).is_err() {
                 Some(RpcError::internal("Internal error: too many bytes of requests at once"))
             } else {
                 running.insert(id.clone(), cancel);
@@ -259,7 +261,7 @@ impl Shared {
     }
 
     /// A message that needs no task: a notification, or something to be refused.
-    async fn at_once(&self, line: &[u8]) {
+    async fn at_once(&self, line: &Admission) {
         match self.receive(line) {
             Some(Reception::Cancelled(id)) => {
                 // Unknown ids are ignored: the reply may have crossed.
@@ -279,11 +281,11 @@ impl Shared {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn receive<'a>(&'a self, line: &'a [u8]) -> Option<Reception<'a>> {
+    fn receive<'a>(&'a self, line: &'a Admission) -> Option<Reception<'a>> {
         match clock::entropy() {
             Ok(entropy) => {
                 let env = RoundEnv::new(self.clock.now(), entropy, self.identity.principal());
-                Some(self.service.receive(line, env))
+                Some(self.service.receive_message(line.message(), env))
             }
             Err(error) => {
                 tracing::error!(%error, "the system gives no entropy");
@@ -295,7 +297,7 @@ impl Shared {
     async fn request(
         &self,
         id: &RequestId,
-        line: &[u8],
+        line: &Admission,
         cancelled: oneshot::Receiver<()>,
         closing: watch::Receiver<bool>,
     ) {

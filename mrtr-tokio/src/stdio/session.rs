@@ -13,6 +13,7 @@ use mrtr_core::{
     Timestamp,
     catalog::Change,
     handler::Service,
+    jsonrpc::Admission,
     legacy::{Config, Handled, Pipe, Piped},
 };
 use tokio::{
@@ -39,8 +40,8 @@ impl Legacy {
     }
 
     /// Takes a line, unless it is modern; what is to be sent at once, which may be nothing.
-    pub(super) fn take(&self, line: &[u8], now: Timestamp) -> Option<Vec<u8>> {
-        let piped = self.pipe().handle(line, now);
+    pub(super) fn take(&self, line: &Admission, now: Timestamp) -> Option<Vec<u8>> {
+        let piped = self.pipe().handle_message(line.message(), now);
         let Piped::Legacy(handled) = piped else { return None };
         self.news.notify_one();
         match handled {

@@ -193,3 +193,81 @@ async fn keys_are_made_for_their_owner_alone() {
     assert_eq!(err, "");
     std::fs::remove_file(&path).unwrap();
 }
+
+async fn served(more: &[&str]) -> (tokio::process::Child, String) {
+    let mut server = Command::new(MRTR);
+    server.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
+    server.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut server = server.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next_line().await.unwrap().unwrap();
+    (server, url)
+}
+
+#[tokio::test]
+async fn servers_of_the_eras_with_sessions_are_called_alike() {
+    let (_server, url) = served(&[]).await;
+    let answers = ["--args", r#"{"city":"Oslo"}"#, "--answer", "days=2", "--answer", "pace=\"slow\""];
+    for era in [&["--era", "legacy"][..], &["--era", "modern"], &[]] {
+        let (out, err, code) = run(&[&["call", &url, "plan"], era, &answers].concat()).await;
+        assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
+        let stdio = [&["call", "--stdio", "plan"], era, &answers, &["--", MRTR, "serve", "--stdio"]].concat();
+        let (out, err, code) = run(&stdio).await;
+        assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
+    }
+    // Questions without keys are numbered, and one that is not answered is a failure of its own.
+    let numbered = ["call", &url, "delete_files", "--era", "legacy", "--answer", "1=accept"];
+    assert_eq!(run(&numbered).await.0, "Deleted 3 files.\n");
+    let (out, err, code) =
+        run(&["call", &url, "greet_two", "--era", "legacy", "--answer", "1=decline"]).await;
+    assert_eq!((out.as_str(), code), ("", 3), "{err}");
+    assert!(err.contains("--answer 2="), "{err}");
+    // A server of one era is not a server of the other.
+    let (_modern, url) = served(&["--modern-only"]).await;
+    let (_, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--era", "legacy"]).await;
+    assert_eq!(code, 0, "{err}");
+}
+
+#[tokio::test]
+async fn heads_are_shown_without_what_is_secret() {
+    let (_server, url) = served(&[]).await;
+    let call =
+        ["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--trace-headers", "--header", "X-Key: secret"];
+    let (_, err, code) = run(&call).await;
+    assert_eq!(code, 0, "{err}");
+    for shown in
+        ["→ POST /mcp", "→   mcp-method: tools/call", "→   mcp-name: plain", "← 200 OK", "←   content-type:"]
+    {
+        assert!(err.contains(shown), "{shown}: {err}");
+    }
+    assert!(err.contains("x-key: (6 bytes, not shown)") && !err.contains("secret"), "{err}");
+    let (_, err, _) = run(&[&call[..], &["--era", "legacy"]].concat()).await;
+    assert!(err.contains("mcp-session-id: (32 bytes, not shown)"), "{err}");
+}
+
+#[tokio::test]
+async fn proxies_are_those_of_the_environment() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let mut lines = BufReader::new(listener.accept().await.unwrap().0).lines();
+        lines.next_line().await.unwrap().unwrap()
+    });
+    let call = |name: &'static str, value: String, more: &'static [&'static str]| {
+        let mut command = Command::new(MRTR);
+        command.args(["call", "http://mcp.example.invalid/mcp", "plain"]).args(more).stdin(Stdio::null());
+        for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"] {
+            command.env_remove(name);
+        }
+        command.env(name, value);
+        async move { command.output().await.unwrap() }
+    };
+    // Somebody is asked, and hangs up.
+    assert_eq!(call("http_proxy", proxy.clone(), &[]).await.status.code(), Some(7));
+    assert_eq!(asked.await.unwrap(), "POST http://mcp.example.invalid/mcp HTTP/1.1");
+    // Otherwise the name would have to be found, and there is no such name.
+    let direct = call("http_proxy", proxy, &["--proxy", "none"]).await;
+    assert_eq!(direct.status.code(), Some(7));
+    assert!(!String::from_utf8_lossy(&direct.stderr).contains("proxy"));
+    assert_eq!(call("http_proxy", "socks5://p.example".into(), &[]).await.status.code(), Some(2));
+}

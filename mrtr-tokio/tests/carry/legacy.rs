@@ -253,6 +253,9 @@ async fn answers_find_room_when_streams_do_not() {
     assert_eq!(client.post(&CALL.replace("\"id\":1", "\"id\":9")).await.status, 503);
     assert_eq!(client.post(NAME).await.status, 202);
     assert!(event(&mut stream).await.data.contains(r#""id":2"#));
+    // What is answered at once needs no stream.
+    let ping = client.post(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;
+    assert_eq!((ping.status, &*ping.body), (200, r#"{"jsonrpc":"2.0","id":9,"result":{}}"#));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod child;
 mod client;
 mod command;
 mod endpoint;
+mod eras;
 mod hostile;
 mod http;
 mod inspect;

@@ -298,7 +298,9 @@ impl Table {
 fn key(question: &Question<'_>) -> String {
     match question.key() {
         Some(key) => key.into(),
-        None if question.request().message().is_some_and(|message| message.contains("sure")) => "sure".into(),
+        None if question.request().message().is_some_and(|message| message.contains("Are you")) => {
+            "sure".into()
+        }
         None => "name".into(),
     }
 }

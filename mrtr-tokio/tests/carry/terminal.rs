@@ -12,7 +12,7 @@ use mrtr_core::{
 };
 use mrtr_tokio::{
     keys::KeySource,
-    server::{Anonymous, Endpoint},
+    server::{Anonymous, Endpoint, LegacyConfig},
 };
 
 use crate::{
@@ -220,4 +220,99 @@ async fn a_wait_is_shown_with_its_progress_and_ctrl_c_cancels_it_r_187() {
     .unwrap();
     assert_eq!((out.as_str(), status.code()), ("", Some(130)), "{shown}");
     assert_eq!(seen.next().await, "dropped");
+}
+
+/// A server that says what it is, and then only writes down what it hears.
+fn mute(era: &str, log: &std::path::Path) -> String {
+    let hello = match era {
+        "modern" => {
+            r#""resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private""#
+        }
+        _ => r#""protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"mute","version":"1"}"#,
+    };
+    let id = r#"sed 's/.*"id":\([0-9]*\).*/\1/'"#;
+    format!(
+        "printf 'starting\\033[2J\\n' >&2; read line; id=$(printf %s \"$line\" | {id}); \
+         printf '%s\\n' '{{\"jsonrpc\":\"2.0\",\"id\":'$id',\"result\":{{{hello}}}}}'; cat > '{}'",
+        log.display()
+    )
+}
+
+#[test]
+fn ctrl_c_cancels_on_a_pipe_in_both_eras_r_188() {
+    for era in ["modern", "legacy"] {
+        let log = std::env::temp_dir().join(format!("mrtr-mute-{era}-{}", std::process::id()));
+        let script = mute(era, &log);
+        let mut call = vec!["call", "--stdio", "tool", "--trace"];
+        if era == "legacy" {
+            call.extend(["--era", "legacy"]);
+        }
+        call.extend(["--", "sh", "-c", &script]);
+        let mut terminal = Terminal::start(mrtr(&call));
+        // What the server says on its standard error cannot drive the terminal.
+        terminal.until("server| starting\u{fffd}[2J");
+        terminal.until("tools/call");
+        terminal.until("waiting for the server");
+        terminal.interrupt();
+        terminal.until("cancelling");
+        let (out, shown, status) = terminal.end();
+        assert_eq!((out.as_str(), status.code()), ("", Some(130)), "{era}: {shown}");
+        let heard = std::fs::read_to_string(&log).unwrap();
+        let lines: Vec<serde_json::Value> =
+            heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let called = lines.iter().find(|line| line["method"] == "tools/call").unwrap();
+        let cancelled = lines.last().unwrap();
+        assert_eq!(cancelled["method"], "notifications/cancelled", "{era}: {heard}");
+        assert_eq!(cancelled["params"]["requestId"], called["id"], "{era}");
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_before_ctrl_c_is_in_the_saved_call() {
+    let sealer = KeySource::Bytes(&[7; 32]).sealer("tests").unwrap();
+    let service = mrtr_tokio::example_tools::service(sealer).unwrap();
+    let endpoint = Endpoint::builder(service, Anonymous::new()).legacy(LegacyConfig::default()).build();
+    let running = Running::start(endpoint, Default::default()).await;
+    let file = std::env::temp_dir().join(format!("mrtr-interrupted-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let (url, path) = (running.url(), file.to_str().unwrap().to_owned());
+    tokio::task::spawn_blocking(move || {
+        let mut terminal = Terminal::start(mrtr(&["call", &url, "greet_two", "--save", &path]));
+        terminal.until("the first guest?");
+        terminal.until("Name");
+        terminal.press("Ada\r");
+        terminal.until("the second guest?");
+        terminal.until("Name");
+        terminal.press(CTRL_C);
+        terminal.until("mrtr resume");
+        assert_eq!(terminal.end().2.code(), Some(130));
+        // The rest is asked the next time.
+        let mut terminal = Terminal::start(mrtr(&["resume", &path]));
+        let before = terminal.until("the second guest?");
+        assert!(!before.contains("the first guest?"), "{before}");
+        terminal.until("Name");
+        terminal.press("Eve\r");
+        assert_eq!(terminal.end().0, "Hello, Ada and Eve!\n");
+
+        // The same prompts for a server of the eras with sessions; there Ctrl-C cancels the call that is held.
+        let legacy = ["call", &url, "greet_two", "--era", "legacy"];
+        let mut terminal = Terminal::start(mrtr(&legacy));
+        terminal.until("mrtr-examples asks:");
+        for (guest, name) in [("the first guest?", "Ada\r"), ("the second guest?", "Eve\r")] {
+            terminal.until(guest);
+            terminal.until("Name");
+            terminal.press(name);
+        }
+        assert_eq!(terminal.end().0, "Hello, Ada and Eve!\n");
+        let mut terminal = Terminal::start(mrtr(&legacy));
+        terminal.until("Name");
+        terminal.press(CTRL_C);
+        let (out, shown, status) = terminal.end();
+        assert_eq!((out.as_str(), status.code()), ("", Some(130)), "{shown}");
+        assert!(!shown.contains("the second guest?"), "{shown}");
+    })
+    .await
+    .unwrap();
+    assert!(!file.exists());
 }

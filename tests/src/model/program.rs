@@ -138,15 +138,15 @@ impl Program {
         let mut questions = 0;
         let mut question = |random: &mut Random| {
             questions += 1;
-            let kind = match random.below(13) {
+            let kind = match random.below(14) {
                 0..=2 => Kind::Form,
                 3 => Kind::Solicited,
                 4 | 5 => Kind::OptionalSampling,
                 6 => Kind::OptionalRoots,
                 7 => Kind::Confirm,
                 8 => Kind::Kept,
-                9 => Kind::Shaky,
-                10 => Kind::Errand(1 + u32::try_from(random.below(3)).expect("few")),
+                9 | 10 => Kind::Shaky,
+                11 => Kind::Errand(1 + u32::try_from(random.below(3)).expect("few")),
                 _ if random.chance(6) => Kind::RequiredRoots,
                 _ => Kind::Form,
             };
@@ -159,7 +159,7 @@ impl Program {
         let children = |random: &mut Random| -> Vec<Self> {
             (0..count).map(|child| Self::random(random, depth - 1, &format!("{path}{child}."))).collect()
         };
-        match random.below(8) {
+        match random.below(9) {
             0 => Self::Sequence(children(random)),
             1 => Self::Join(children(random)),
             2 => Self::Unordered(children(random)),
@@ -168,7 +168,7 @@ impl Program {
                 Self::Race(raced, Box::new(Self::random(random, depth - 1, &format!("{path}r."))))
             }
             4 => Self::Loop(Question { key: format!("{path}loop"), kind: Kind::Form }),
-            5 => Self::Once(
+            5 | 7 => Self::Once(
                 format!("{path}once"),
                 Box::new(Self::random(random, depth - 1, &format!("{path}o."))),
             ),

@@ -401,6 +401,10 @@ fn legacy_to_legacy_r258_bt8() {
     );
     let Said::Host { raw, .. } = world.only() else { panic!() };
     assert_eq!(raw, r#"{"jsonrpc":"2.0","id":"c","result":{"content":[],"resultType":"odd"}}"#);
+    // What the host itself declared, its own session hears of.
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed", "params": {}});
+    world.send(host, &changed);
+    assert_eq!(world.sent().1, changed);
     world.bridge.close_host(host, world.now);
     world.send_raw(host, "");
     assert!(matches!(world.only(), Said::Closed { .. }));

@@ -1,4 +1,4 @@
-//! The bridge through its public API: R-248…R-265, BT-7, BT-8, design §9.
+//! The bridge through its public API, by hand-played hosts and upstreams (design §9).
 
 mod changes;
 mod handoff;

@@ -395,3 +395,31 @@ fn several_legacy_upstreams_r264() {
         assert_eq!(world.reply(host)["error"]["code"], -32602);
     }
 }
+
+/// Design: no answer meets another question. A session whose call was cancelled is not used again, also if it ends the call; on HTTP a question goes by its stream alone.
+#[test]
+fn a_late_question_meets_nobody_r253() {
+    let mut world = World::single(Transport::Http, Era::Legacy);
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let first = said[1].json()["id"].as_i64().unwrap();
+    world.bridge.close_host(host, world.now);
+    world.send_raw(host, "");
+    assert_eq!(world.sent().1["method"], "notifications/cancelled");
+    world.error(link, first, json!({"code": -32603, "message": "cancelled"}));
+    assert!(matches!(world.only(), Said::Closed { link: closed } if closed == link));
+    // A call that has ended, and asks.
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let second = said[1].json()["id"].as_i64().unwrap();
+    world.result(link, second, text("done"));
+    world.reply(host);
+    let (_, _) = world.call("alice", &forms(), &json!({}));
+    let (same, third) = world.sent();
+    assert_eq!(same, link);
+    world.up_raw(link, Some(second), &form(json!(9), "late").to_string());
+    assert_eq!(world.sent().1["error"]["code"], -32602);
+    world.up_raw(link, third["id"].as_i64(), &form(json!(10), "in time").to_string());
+    assert!(world.take().is_empty());
+    assert_eq!(world.bridge.poll_timeout().unwrap().1, Reason::Coalesced);
+}

@@ -182,6 +182,8 @@ impl Simulation {
         let mut config = config(&[("up", transport, era)]);
         // Each of the three principals' legacy sessions has one for itself, and what hangs or dies keeps one for a while.
         config.pool.processes = 16;
+        // What hangs is under way until its deadline.
+        config.quota.calls = usize::MAX;
         let bound = match transport {
             Transport::Pipe => config.pool.processes,
             Transport::Http => config.pool.http_sessions,

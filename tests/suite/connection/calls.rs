@@ -307,6 +307,43 @@ fn a_saved_exchange_goes_on_elsewhere() {
     }
 }
 
+/// R-092, R-229: an exchange with a modern server does not go to a legacy one that took its place, whether it waited for
+/// answers or for its pause, and no id comes again.
+#[test]
+fn an_exchange_does_not_go_to_another_era() {
+    let mut line = Line::modern();
+    let (thinking, pausing) = (line.call(), line.call());
+    let sent = line.requests();
+    line.reply(&sent[0], interim(&[("k", ask("k?"))], "s"));
+    let (_, mut exchange) = line.asked();
+    line.reply(&sent[1], json!({"resultType": "input_required", "requestState": "s"}));
+    let Event::Deferred { until, .. } = line.only() else { panic!() };
+    line.connection.handle_restarted(at(0));
+    let probe = line.request();
+    line.error(&probe, json!({"code": -32601, "message": "m"}));
+    accept_all(&mut exchange);
+    line.connection.proceed(thinking, exchange, at(0)).unwrap();
+    assert_eq!(line.connection.calls().len(), 2);
+    line.initialize();
+    let mut events = line.events();
+    assert!(matches!(events.remove(0), Event::Era(Era::Legacy)));
+    assert!(matches!(failure(events.remove(0)), (call, Failure::OtherEra) if call == thinking));
+    assert_eq!(line.sent(), [json!({"jsonrpc": "2.0", "method": "notifications/initialized"})]);
+    line.pass(until.saturating_since(at(0)));
+    assert!(matches!(failure(line.only()), (call, Failure::OtherEra) if call == pausing));
+    assert!(line.sent().is_empty());
+    // After the end, at once.
+    let mut line = Line::modern();
+    line.call();
+    let sent = line.request();
+    line.reply(&sent, interim(&[("k", ask("k?"))], "s"));
+    let (call, mut exchange) = line.asked();
+    line.connection.handle_closed(at(0));
+    accept_all(&mut exchange);
+    line.connection.proceed(call, exchange, at(0)).unwrap();
+    assert!(matches!(failure(line.only()), (of, Failure::Closed) if of == call));
+}
+
 /// R-202, R-203, B-67, trap 17: nothing is served from memory; what may be kept is what depends on nobody's answer.
 #[test]
 fn r_203_nothing_is_served_from_memory() {
@@ -357,7 +394,7 @@ fn r_025_minus_32002_is_still_an_error_of_the_server() {
     line.error(&sent, json!({"code": -32002, "message": "Resource not found", "data": {"uri": "r:x"}}));
     let Failure::Peer(error) = failure(line.only()).1 else { panic!() };
     assert_eq!(
-        (error.code, error.data.as_deref()),
+        (error.code, error.data().map(mrtr_core::jsonrpc::Json::as_str)),
         (mrtr_core::ErrorCode::LEGACY_RESOURCE_NOT_FOUND, Some(r#"{"uri":"r:x"}"#))
     );
 }

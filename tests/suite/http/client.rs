@@ -338,7 +338,10 @@ fn other_statuses_keep_the_error_of_the_body_g01() {
                 panic!()
             };
             let kept = found.error.unwrap();
-            assert_eq!((kept.code.get(), kept.data.as_deref()), (-32603, Some(r#"{"retry":true}"#)));
+            assert_eq!(
+                (kept.code.get(), kept.data().map(|data| data.as_str())),
+                (-32603, Some(r#"{"retry":true}"#))
+            );
         }
     }
     let Judgement::Failed(found) = judged(Sent::Request, 404, JSON, &error(-32001, &Value::Null)) else {

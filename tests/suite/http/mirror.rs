@@ -312,5 +312,5 @@ fn an_error_names_the_header_and_no_value_r166() {
         [("Mcp-Param-Region", &*secret.to_uppercase())].map(|(name, value)| (name, value.to_owned()));
     let error = check_params(headers.as_slice(), &request(&body), &tool()).unwrap_err().error();
     assert_eq!(error.message, "Header mismatch: Mcp-Param-Region differs from the value in the body");
-    assert_eq!(error.data, None);
+    assert_eq!(error.data(), None);
 }

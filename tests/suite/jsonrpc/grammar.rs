@@ -6,7 +6,7 @@ use mrtr_core::{
     jsonrpc::{Json, JsonKind, Refusal, RequestId, admit},
 };
 
-use super::{admitted, refused, refused_by, request, wide, with};
+use super::{refused, refused_by, request, wide, with};
 
 /// R-007, R-019: what is no JSON gets -32700 and no id.
 #[test]
@@ -301,7 +301,7 @@ fn b_82_ten_thousand_brackets_are_refused_at_the_bound() {
     for text in ["[".repeat(10_000), "{\"a\":".repeat(10_000), "[{\"\":".repeat(10_000)] {
         let text = with(&text);
         let mut result = None;
-        let info = measure(|| result = Some(refused(&text)));
+        let info = measure(|| result = admit(text.as_bytes(), &Limits::default()).err());
         assert_eq!(result.unwrap().reason, Refusal::TooDeep { limit: 64 });
         assert!(info.bytes_max < 8_192, "{} bytes", info.bytes_max);
     }
@@ -343,6 +343,6 @@ fn a_string_of_3_mb_is_not_copied() {
 fn a_usual_message_takes_two_allocations() {
     let text = with(r#"{"_meta":{"a/b":"c","d":{"name":"e","version":"f"}},"name":"greet","arguments":{"x":1.5,"y":[true,null]}}"#)
         .replace("\"i\"", "7");
-    let info = measure(|| drop(std::hint::black_box(admitted(&text))));
+    let info = measure(|| drop(std::hint::black_box(admit(text.as_bytes(), &Limits::default()))));
     assert!(info.count_total <= 2, "{info:?}");
 }

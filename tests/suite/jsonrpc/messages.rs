@@ -13,6 +13,21 @@ fn written(id: &RequestId) -> String {
     String::from_utf8(out).unwrap()
 }
 
+/// G-38: a name is what it decodes to, also where every character of it is escaped.
+#[test]
+fn names_may_be_escaped() {
+    let escaped = |name: &str| name.chars().map(|c| format!("\\u{:04X}", u32::from(c))).collect::<String>();
+    let [version, id, method, params] = ["jsonrpc", "id", "method", "params"].map(escaped);
+    let text = format!(r#"{{"{version}":"2.0","{id}":7,"{method}":"m","{params}":{{"x":1}}}}"#);
+    let Message::Request(request) = admitted(&text) else { panic!("{text}") };
+    assert_eq!((written(&request.id).as_str(), &*request.method), ("7", "m"));
+    assert!(request.param("x").is_some());
+    for (name, value) in [("result", "{}"), ("error", r#"{"code":1,"message":"m"}"#)] {
+        let text = format!(r#"{{"{version}":"2.0","{id}":7,"{}":{value}}}"#, escaped(name));
+        assert!(matches!(admitted(&text), Message::Response(_)), "{text}");
+    }
+}
+
 /// R-001, R-003: an id comes back with the type and the digits it came with.
 #[test]
 fn r_003_ids_are_echoed_with_their_type() {
@@ -200,11 +215,11 @@ fn r_004_errors_are_read_with_their_data() {
     };
     let error = read(r#"{"code":-32602,"message":"a\u0062","data":{"x": [1]},"more":1}"#);
     assert_eq!(
-        (error.code, &*error.message, error.data.as_deref()),
+        (error.code, &*error.message, error.data().map(Json::as_str)),
         (ErrorCode::INVALID_PARAMS, "ab", Some(r#"{"x": [1]}"#))
     );
-    assert_eq!(read(r#"{"code":1,"message":"","data":null}"#).data.as_deref(), Some("null"));
-    assert_eq!(read(r#"{"code":9223372036854775807,"message":""}"#).data, None);
+    assert_eq!(read(r#"{"code":1,"message":"","data":null}"#).data().map(Json::as_str), Some("null"));
+    assert_eq!(read(r#"{"code":9223372036854775807,"message":""}"#).data(), None);
 }
 
 /// No content of a message reaches a log by way of `Debug` of what was not understood.

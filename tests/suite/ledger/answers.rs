@@ -48,6 +48,7 @@ fn b2_missing_is_missing() {
         digest(&["b"], "{}"),
         digest(&["a", "b"], "{}"),
         digest(&["ab"], "{}"),
+        digest(&["a\0b"], "{}"),
         digest(&["a"], r#"{"a":null}"#),
         digest(&["a"], r#"{"a":{}}"#),
         digest(&["a"], r#"{"a":[]}"#),

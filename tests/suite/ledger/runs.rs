@@ -123,7 +123,7 @@ fn b6_crash_while_committing() {
     let error = Refusal::Lost.to_error();
     assert_eq!(error.code, ErrorCode::INTERNAL_ERROR);
     assert!(error.message.contains("unknown"));
-    assert_eq!(error.data, None, "nobody is told to try again");
+    assert_eq!(error.data(), None, "nobody is told to try again");
 }
 
 /// B6: a commit that panics leaves its state lost at once; one that was granted but never begun does not.

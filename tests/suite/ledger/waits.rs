@@ -66,7 +66,10 @@ fn b4_four_wait_and_the_fifth_is_told_to_retry() {
     assert_eq!(held.waiters.len(), 4);
     assert_eq!(bench.refused(2.0, retry()), Refusal::Busy);
     let error = Refusal::Busy.to_error();
-    assert_eq!((error.code, error.data.as_deref()), (ErrorCode::INTERNAL_ERROR, Some("{\"retry\":true}")));
+    assert_eq!(
+        (error.code, error.data().map(|data| data.as_str())),
+        (ErrorCode::INTERNAL_ERROR, Some("{\"retry\":true}"))
+    );
 
     // The first four crash; their places run out.
     drop(waiting);

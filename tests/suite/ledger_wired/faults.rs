@@ -6,6 +6,7 @@ use std::{
 };
 
 use mrtr_core::{
+    audit::Counters,
     handler::{RunEvent, ToolResult},
     ledger::{Command, Once, Policy, StoreEvent, WhenDown},
     wire::Sampling,
@@ -211,4 +212,41 @@ fn a_store_that_goes_down_at_the_end_does_not_hold_the_reply_back_b7() {
     let again = bench.retry(&state, 7);
     assert!(is_lost(&bench.send(&again)), "nobody knows how far it came");
     assert_eq!(counts.get(), (1, 1, 1));
+}
+
+/// B5: a copy that was cancelled, or whose reply is not the one that goes out, has told the observer nothing: whoever counts
+/// sees each question, answer and end once.
+#[test]
+fn observers_are_told_once_b5() {
+    let counters = Arc::new(Counters::new());
+    let mut config = ledgered(Policy::default());
+    config.observer = Some(counters.clone());
+    let (mut bench, counts) = Bench::committing_with(config);
+    let state = bench.state();
+    counts.open.store(false, SeqCst);
+    let told = || {
+        let counts = counters.counts();
+        (counts.asked, counts.accepted, counts.completed, counts.failed)
+    };
+    assert_eq!(told(), (1, 0, 0, 0));
+    // Cancelled while its handler waits: it has taken the answer, and it will be taken again.
+    let first = bench.retry(&state, 5);
+    let mut first = bench.attempt(&first);
+    assert!(bench.drive(&mut first).is_none());
+    first.cancel();
+    bench.finish(&mut first);
+    assert_eq!(told(), (1, 0, 0, 0));
+    // Its lease runs out while it waits, and another copy has the reply: it goes out twice and is told once.
+    let (second, third) = (bench.retry(&state, 5), bench.retry(&state, 5));
+    let mut second = bench.attempt(&second);
+    assert!(bench.drive(&mut second).is_none());
+    bench.pass(Duration::from_secs(60));
+    counts.open.store(true, SeqCst);
+    let mut third = bench.attempt(&third);
+    let mut replies = vec![bench.finish(&mut third), bench.finish(&mut second)];
+    // Whichever of them it was that carried it out.
+    replies.retain(|reply| reply["result"].is_object());
+    assert!(!replies.is_empty() && replies.iter().all(|reply| text(reply) == "did 5"), "{replies:?}");
+    assert_eq!(told(), (1, 1, 1, 0));
+    assert_eq!(counts.get().1, 1);
 }

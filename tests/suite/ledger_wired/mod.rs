@@ -76,9 +76,13 @@ impl Bench {
 
     /// Asks a form, waits for the gate, leaves two steps to be done at the end.
     fn committing(policy: Policy) -> (Self, Counts) {
+        Self::committing_with(ledgered(policy))
+    }
+
+    fn committing_with(config: Config) -> (Self, Counts) {
         let counts = Counts::default();
         let seen = counts.clone();
-        let bench = Self::new(ledgered(policy), move |ctx| {
+        let bench = Self::new(config, move |ctx| {
             let seen = seen.clone();
             async move {
                 let n = number(&ctx, "n").await?;

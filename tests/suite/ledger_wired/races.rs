@@ -1,15 +1,16 @@
 //! Copies of one retry side by side, in random order, some cancelled, some dead (B3…B7).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mrtr_core::{
+    audit::Counters,
     handler::{Run, RunEvent},
     ledger::{Command, Once, Policy},
 };
 use mrtr_tests::{model::Random, world::lawful};
 use serde_json::Value;
 
-use super::{Bench, Counts, SeqCst, is_lost};
+use super::{Bench, Counts, SeqCst, is_lost, ledgered};
 
 /// Races in a run of the test suite, under either policy; `MRTR_RACES` overrides it.
 const RACES: u64 = 200;
@@ -60,7 +61,10 @@ fn race(seed: u64, once: Once) -> (Raced, Counts) {
     let mut random = Random::new(seed);
     let mut policy = Policy::default();
     policy.once = once;
-    let (mut bench, counts) = Bench::committing(policy);
+    let counters = Arc::new(Counters::new());
+    let mut config = ledgered(policy);
+    config.observer = Some(counters.clone());
+    let (mut bench, counts) = Bench::committing_with(config);
     counts.open.store(random.chance(2), SeqCst);
     let state = bench.state();
     let messages: Vec<Vec<u8>> = (0..4).map(|_| bench.retry(&state, 5)).collect();
@@ -111,6 +115,9 @@ fn race(seed: u64, once: Once) -> (Raced, Counts) {
     let again = bench.retry(&state, 5);
     let mut again = bench.attempt(&again);
     let last = bench.finish(&mut again);
+    // Whoever counts sees the end once, and no answer without one.
+    let told = counters.counts();
+    assert!(told.completed <= 1 && told.accepted <= told.completed + told.failed, "seed {seed}: {told:?}");
     (Raced { replies, died_in_commit, last }, counts)
 }
 

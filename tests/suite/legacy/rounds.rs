@@ -254,3 +254,52 @@ fn what_cannot_be_said_is_no_round_a6() {
     client.start("tools/call", json!({"name": "t", "arguments": {"times": 257}}));
     assert_eq!(client.only()["error"]["message"], "Internal error");
 }
+
+/// A10, R-137: the errand behind a url is looked at again every second while the call is held, without a message; when the
+/// hold is over the url is asked again under a new id, and a later accept that finds it done ends it.
+#[test]
+fn an_errand_is_looked_at_again_a10() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let (seen, done_at) = (looks.clone(), Arc::new(AtomicUsize::new(3)));
+    let done = done_at.clone();
+    let mut client = client(move |ctx: Ctx| {
+        let (looks, done) = (seen.clone(), done.clone());
+        async move {
+            let url = ctx.elicit_url("u", "Pay", "https://pay.example/");
+            let paid = url.until(move || {
+                let looks = looks.fetch_add(1, Ordering::Relaxed) + 1;
+                future::ready(looks >= done.load(Ordering::Relaxed))
+            });
+            Ok(ToolResult::text(format!("{:?}", paid.await?)))
+        }
+    });
+    client.call();
+    let asked = client.only();
+    client.answer(&asked, json!({"action": "accept"}));
+    for second in 1..3 {
+        assert_eq!(client.drain(), Vec::<Value>::new());
+        assert_eq!(looks.load(Ordering::Relaxed), second);
+        assert_eq!(client.session.wake_at(), Some(client.now.saturating_add(Duration::from_secs(1))));
+        client.pass(Duration::from_secs(1));
+    }
+    assert_eq!(text(&client.only()), "Accept");
+    assert_eq!(looks.load(Ordering::Relaxed), 3);
+
+    // Not done for as long as the call is held: 25 s.
+    done_at.store(100, Ordering::Relaxed);
+    client.call();
+    let asked = client.only();
+    client.answer(&asked, json!({"action": "accept"}));
+    assert_eq!(client.drain(), Vec::<Value>::new());
+    for _ in 0..24 {
+        client.pass(Duration::from_secs(1));
+        assert_eq!(client.drain(), Vec::<Value>::new());
+    }
+    client.pass(Duration::from_secs(1));
+    let again = client.only();
+    assert_ne!(again["id"], asked["id"]);
+    assert_eq!(again["params"]["url"], asked["params"]["url"]);
+    done_at.store(0, Ordering::Relaxed);
+    client.answer(&again, json!({"action": "accept"}));
+    assert_eq!(text(&client.only()), "Accept");
+}

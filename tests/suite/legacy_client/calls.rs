@@ -44,7 +44,7 @@ fn r_025_errors_of_the_server_keep_code_and_data() {
         let (failed, failure) = failed(script.only());
         let Failure::Peer(error) = failure else { panic!("{failure:?}") };
         assert_eq!(
-            (failed, error.code, error.data.as_deref()),
+            (failed, error.code, error.data().map(mrtr_core::jsonrpc::Json::as_str)),
             (call, ErrorCode::new(code), Some(r#"{"b":1.0,"a":[]}"#))
         );
     }

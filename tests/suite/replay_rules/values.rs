@@ -2,23 +2,26 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use futures::future;
+use futures::{
+    future::{self, FutureExt},
+    stream::{FuturesUnordered, StreamExt},
+};
 use mrtr_core::{
     Limits,
     form::{Field, Form},
     handler::{Ctx, RpcError, ToolResult},
     tape::{OnDivergence, TapePolicy},
 };
-use mrtr_tests::world::{World, accept};
+use mrtr_tests::world::{World, accept, cancel};
 use serde_json::json;
 
-use super::{number, shown};
+use super::{form, number, shown};
 
 /// A10, R-066, R-058: a checkpoint alone is a state-only round; with an ask open it rides in that round.
 #[test]
@@ -55,6 +58,45 @@ fn a10_a_checkpoint_beside_an_optional_ask_that_cannot_be_asked() {
     let second = world.call(json!({"requestState": first.state()}));
     assert_eq!(second.keys(), ["n"]);
     assert_eq!(world.retry(&second, json!({"n": accept(json!({"n": 1}))})).text(), "true 1");
+}
+
+/// A10, A3: whoever had a look at an errand was polled for it, and is polled for it on every replay: here that decides what
+/// the next question says.
+#[test]
+fn a10_a_look_at_an_errand_keeps_its_place_in_the_order() {
+    let mut world = World::new(|ctx: Ctx| async move {
+        let url = ctx.elicit_url("url", "Open", "https://example.org/").until(|| future::ready(false));
+        let (b, a) = (number(&ctx, "b"), number(&ctx, "a"));
+        let order = Mutex::new(String::new());
+        let first = async {
+            let a = async {
+                let _ = a.await;
+                order.lock().expect("unpoisoned").push('a');
+            };
+            format!("{:?}", future::join(url, a).await.0)
+        };
+        let second = async {
+            let _ = b.await;
+            order.lock().expect("unpoisoned").push('b');
+            let message = order.lock().expect("unpoisoned").clone();
+            shown(ctx.elicit("c", &form(&message)).await)
+        };
+        let mut both: FuturesUnordered<_> =
+            [first.left_future(), second.right_future()].into_iter().collect();
+        let mut said = Vec::new();
+        while let Some(one) = both.next().await {
+            said.push(one);
+        }
+        Ok(ToolResult::text(said.join(" ")))
+    });
+    let yes = accept(json!({"n": 1}));
+    let first = world.call(json!({}));
+    let all = json!({"url": {"action": "accept"}, "a": yes, "b": yes});
+    let second = world.retry(&first, all);
+    assert_eq!((second.keys(), second.message("c")), (vec!["url", "c"], "ab"));
+    let third = world.retry(&second, json!({"c": accept(json!({"n": 2}))}));
+    assert_eq!(third.keys(), ["url"]);
+    assert_eq!(world.retry(&third, json!({"url": cancel()})).text(), "2 Ok(Cancel)");
 }
 
 /// A10: state-only rounds have a cap of their own and cost the state next to nothing.

@@ -44,7 +44,7 @@ fn nothing_shows_keys_payloads_principals_or_digests() {
             format!("{ring:?} {ring:#?}"),
             format!("{sealer:?} {sealer:#?}"),
             format!("{entropy:?} {ADA:?} {expected:?}"),
-            format!("{opened:?} {opened:#?}"),
+            format!("{opened:?} {opened:#?} {:?}", (claims(1).exchange, secret.key_id())),
             format!("{inspected:?} {:?}", inspect(&token).expect("its own")),
             format!("{refused:?} {refused} {:?}", mrtr_core::RpcError::from(refused)),
         ]
@@ -53,7 +53,12 @@ fn nothing_shows_keys_payloads_principals_or_digests() {
             assert_hides(&shown, hidden);
         }
         assert!(!shown.contains(&token[..16]) && !shown.contains(&token[token.len() - 16..]));
-        assert!(shown.contains(&secret.key_id().to_string()), "the key id is fine to log");
+        // What is fine to log is there.
+        for there in ["Secret(", "KeyRing {", "Binding {", "Opened {", "Inspected {", "Visible {"] {
+            assert!(shown.contains(there), "{there}");
+        }
+        assert!(shown.contains(&format!("KeyId({})", secret.key_id())));
+        assert!(shown.contains(&format!("ExchangeId({})", claims(1).exchange)));
     }
     assert_eq!(format!("{:?}", Principal::Anonymous), "Anonymous");
 }

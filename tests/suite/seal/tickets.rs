@@ -41,6 +41,20 @@ fn a_ticket_is_of_one_server_and_one_ring() {
     }
 }
 
+// What is shorter than the shortest ticket, one with a key of one byte, is not tried under a key.
+#[test]
+fn the_shortest_ticket() {
+    for sealer in sealers() {
+        let shortest = Ticket { key: "k".into(), ..ticket() };
+        let sealed = sealer.seal_ticket(&shortest, ADA.principal, &entropy(1)).expect("sealed");
+        assert_eq!(verdict(sealer.open_ticket(&sealed, ADA.principal, NOW)), Ok(shortest));
+        use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+        let bytes = URL_SAFE_NO_PAD.decode(&sealed).expect("canonical");
+        let shorter = URL_SAFE_NO_PAD.encode(&bytes[..bytes.len() - 1]);
+        assert_eq!(verdict(sealer.open_ticket(&shorter, ADA.principal, NOW)), Err(Verdict::Malformed));
+    }
+}
+
 // A ticket is no state, a state is no ticket.
 #[test]
 fn tickets_and_states_do_not_stand_in_for_each_other() {

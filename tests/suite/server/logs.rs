@@ -1,10 +1,6 @@
 //! What the log says, and what it must not (G-11).
 
-use std::{
-    fmt::Write as _,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use mrtr_core::{
     form::{Field, Form},
@@ -15,57 +11,12 @@ use mrtr_core::{
 };
 use mrtr_tests::world::{Reply, World, accept, service};
 use serde_json::{Value, json};
-use tracing::{Event, Metadata, Subscriber, field, span};
+
+use crate::lines::Lines;
 
 const ANSWER: &str = "the answer nobody else may read";
 const PRINCIPAL: &str = "principal whose name is private";
 const ARGUMENT: &str = "an argument of the call";
-
-/// Keeps every event as a line: level, fields, message.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
-
-impl Lines {
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().expect("no panic"))
-    }
-}
-
-impl Subscriber for Lines {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().expect("no panic").push(line.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-struct Line(String);
-
-impl field::Visit for Line {
-    fn record_debug(&mut self, field: &field::Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0, " {}={value:?}", field.name());
-    }
-
-    fn record_str(&mut self, field: &field::Field, value: &str) {
-        let _ = write!(self.0, " {}={value}", field.name());
-    }
-}
 
 fn secret(byte: u8) -> Secret {
     Secret::from_bytes(&[byte; 32]).expect("32 bytes")

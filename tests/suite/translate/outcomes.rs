@@ -112,7 +112,7 @@ fn error(code: i64, data: Option<&str>) -> RpcError {
 /// BT-6, R-024, R-261: codes by era.
 #[test]
 fn errors_by_era_bt6_r261_r260() {
-    let shown = |error: RpcError| (error.code.get(), error.data);
+    let shown = |error: RpcError| (error.code.get(), error.data().map(|data| data.as_str().to_owned()));
     let uri = Some("file:///a");
     assert_eq!(
         shown(error_to_modern(error(-32002, None), uri)),

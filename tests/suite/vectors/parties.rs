@@ -302,8 +302,8 @@ impl Flying for Retrying {
 
 fn error_value(error: &RpcError) -> Value {
     let mut value = json!({"code": error.code.get(), "message": error.message});
-    if let Some(data) = &error.data {
-        value["data"] = serde_json::from_str(data).expect("valid JSON");
+    if let Some(data) = error.data() {
+        value["data"] = data.decode().expect("valid JSON");
     }
     value
 }

@@ -13,8 +13,12 @@ impl Bridge {
         now: Timestamp,
     ) {
         let alone = self.links.get_mut(&link).and_then(Link::session).and_then(|session| session.call);
-        let streamed = stream.and_then(|id| self.sent_on(link, id)?.parked());
-        let call = alone.or(streamed).filter(|call| {
+        // A stream of a request that is over tells that the question is of that one, whoever has the session now.
+        let call = match stream {
+            Some(id) => self.sent_on(link, id).and_then(|sent| sent.parked().or(alone)),
+            None => alone,
+        };
+        let call = call.filter(|call| {
             self.parked.get(call).is_some_and(|p| p.in_flight.is_some() && p.link == Some(link))
         });
         let Some(call) = call else {

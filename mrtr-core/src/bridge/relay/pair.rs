@@ -91,6 +91,15 @@ impl Bridge {
         self.ask_host(host, stream, bytes);
     }
 
+    /// A notification of a legacy host, for the sessions that it has for itself.
+    pub(in crate::bridge) fn tell_dedicated(&mut self, host: HostId, notification: &Notification<'_>) {
+        for upstream in 0..self.upstreams.len() {
+            if let Some(link) = self.dedicated(host, upstream) {
+                self.transmit(link, None, notes::with_params(notification), Vec::new());
+            }
+        }
+    }
+
     pub(super) fn newest_asking(&self, link: LinkId) -> Option<HostStream> {
         let session = match &self.links.get(&link)?.kind {
             crate::bridge::link::LinkKind::Legacy(session) => session,

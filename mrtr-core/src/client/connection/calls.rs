@@ -5,11 +5,11 @@ use alloc::{boxed::Box, vec::Vec};
 use super::{CallError, CallId, Connection, Event, Failure, HeaderRules, Outcome, PostId, State, Transmit};
 use crate::{
     client::{
-        Call, Complete, Exchange, InputRequired, NotReady, Pending, Retrying, StateRefused,
+        Call, Complete, Exchange, InputRequired, NotReady, NotSent, Pending, Retrying, StateRefused,
         call::{Options, Params, Progress, Repeat},
         receive::Open,
     },
-    jsonrpc::Json,
+    jsonrpc::{Json, RequestId},
     time::Timestamp,
     wire::Era,
 };
@@ -59,6 +59,22 @@ impl From<Exchange<Pending>> for Flying {
 impl From<Exchange<Retrying>> for Flying {
     fn from(exchange: Exchange<Retrying>) -> Self {
         Self::Retrying(exchange)
+    }
+}
+
+impl Flying {
+    /// Takes note of progress, if the token is its own; whether it is.
+    pub(super) fn hear(&mut self, token: &RequestId, now: Timestamp) -> bool {
+        let ours = match self {
+            Self::Pending(exchange) => exchange.progress_token() == Some(token),
+            Self::Retrying(exchange) => exchange.progress_token() == Some(token),
+        };
+        match self {
+            Self::Pending(exchange) if ours => exchange.hear(now),
+            Self::Retrying(exchange) if ours => exchange.hear(now),
+            Self::Pending(_) | Self::Retrying(_) => {}
+        }
+        ours
     }
 }
 
@@ -120,7 +136,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Goes on with an exchange whose questions are answered, under the name it had.
+    /// Goes on with an exchange whose questions are answered, under the name it had. If the server has been restarted
+    /// meanwhile, its era is found out first.
     ///
     /// # Errors
     ///
@@ -131,7 +148,19 @@ impl Connection {
         exchange: Exchange<InputRequired>,
         now: Timestamp,
     ) -> Result<(), Box<NotReady>> {
-        self.launch_retry(call, exchange, None, now)
+        if matches!(self.state, State::Modern) {
+            return self.launch_retry(call, exchange, None, now);
+        }
+        if let Err(reason) = exchange.ready(now) {
+            return Err(Box::new(NotSent { given_back: exchange, reason }));
+        }
+        if matches!(self.state, State::Closed) {
+            self.failed(call, Failure::Closed);
+            return Ok(());
+        }
+        self.calls.insert(call, Entry { original: None, stage: Stage::Resumed(exchange) });
+        self.advance(now);
+        Ok(())
     }
 
     /// Goes on with an exchange that was saved, as a call of this connection (R-185: of another process, too). It may
@@ -305,6 +334,11 @@ impl Connection {
                 Stage::Flying(post, flying) => {
                     self.give_up(post, flying, "timed out");
                     self.failed(call, Failure::Timeout);
+                }
+                Stage::Pausing(exchange) if !matches!(self.state, State::Modern) => {
+                    // The server has been restarted meanwhile.
+                    self.calls.insert(call, Entry { original, stage: Stage::Resumed(exchange) });
+                    self.advance(now);
                 }
                 Stage::Pausing(exchange) => {
                     if let Err(unsent) = self.launch_retry(call, exchange, original, now) {

@@ -46,7 +46,7 @@ impl Connection {
                 None => self.fall_back(None, now),
                 Some(list) => self.discovered(list, now),
             },
-            Some(Err(error)) if is_modern(&error, &self.client.shared.config.limits) => self.be_modern(now),
+            Some(Err(error)) if is_modern(&error) => self.be_modern(now),
             Some(Err(_)) | None => self.fall_back(None, now),
         }
     }
@@ -124,10 +124,9 @@ impl Connection {
             return;
         };
         self.next_id = self.next_id.max(session.next_id());
-        let limits = &self.client.shared.config.limits;
         let modern = match (&why, &fault) {
-            (Closed::Refused(error), _) => is_modern(error, limits),
-            (_, Some(HttpError { error: Some(error), .. })) => is_modern(error, limits),
+            (Closed::Refused(error), _) => is_modern(error),
+            (_, Some(HttpError { error: Some(error), .. })) => is_modern(error),
             _ => false,
         };
         if modern {

@@ -263,7 +263,11 @@ impl Connection {
         self.client.shared.config.capabilities
     }
 
-    const fn take_id(&mut self) -> PostId {
+    /// An id that nothing on this connection had, a session of it included.
+    fn take_id(&mut self) -> PostId {
+        if let State::Opening { session, .. } | State::Legacy(session) = &mut self.state {
+            return PostId::of(session.take_call());
+        }
         let id = PostId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
         id

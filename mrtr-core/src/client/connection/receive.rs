@@ -7,7 +7,10 @@ use super::{
     calls::{Entry, Original},
 };
 use crate::{
-    client::{Aside, Exchange, Received, receive::Open},
+    client::{
+        Aside, Exchange, Received,
+        receive::{Open, progress_token},
+    },
     error::RpcError,
     http::{HttpError, Judgement},
     jsonrpc::{self, Begun, Json, Message, Notification, Refused, RequestId},
@@ -197,7 +200,6 @@ impl Connection {
         };
         if let State::Opening { probe, .. } = &mut self.state {
             *probe = None;
-            let limits = &self.client.shared.config.limits;
             let modern = match &outcome {
                 Some(Ok(result)) => {
                     result.get("supportedVersions").and_then(Json::items).is_some_and(|list| {
@@ -206,7 +208,7 @@ impl Connection {
                             .any(|name| ours.iter().any(|version| version.name() == name))
                     })
                 }
-                Some(Err(error)) => crate::http::is_modern(error, limits),
+                Some(Err(error)) => crate::http::is_modern(error),
                 None => false,
             };
             if modern {
@@ -237,13 +239,10 @@ impl Connection {
 
     fn on_notification(&mut self, on: Option<CallId>, notification: &Notification<'_>, now: Timestamp) {
         let params = notification.params.map(|params| Box::from(params.as_str()));
-        if notification.method == "notifications/progress" {
+        if let Some(token) = progress_token(notification) {
             let of = self.calls.iter_mut().find_map(|(call, entry)| match &mut entry.stage {
-                Stage::Flying(_, Flying::Pending(exchange)) => {
-                    exchange.hear(notification, now).then_some(*call)
-                }
-                Stage::Flying(_, Flying::Retrying(exchange)) => {
-                    exchange.hear(notification, now).then_some(*call)
+                Stage::Flying(_, flying) => {
+                    (on.is_none_or(|on| on == *call) && flying.hear(&token, now)).then_some(*call)
                 }
                 Stage::Waiting
                 | Stage::Doubted(_)
@@ -251,9 +250,8 @@ impl Connection {
                 | Stage::Pausing(_)
                 | Stage::Held(_) => None,
             });
-            if let Some(of) = of.filter(|of| on.is_none_or(|on| on == *of)) {
-                self.tell(Event::Progress { call: of, params: params.unwrap_or_default() });
-                return;
+            if let Some(call) = of {
+                return self.tell(Event::Progress { call, params: params.unwrap_or_default() });
             }
         }
         self.tell(Event::Notification { call: on, method: Box::from(&*notification.method), params });
@@ -291,7 +289,7 @@ impl Connection {
             && !self.confirmed
             && matches!(self.state, State::Unknown | State::Probing { .. })
             && !self.config.legacy.is_empty()
-            && !crate::http::is_modern(error, &self.client.shared.config.limits)
+            && !crate::http::is_modern(error)
     }
 
     fn received<S>(

@@ -47,13 +47,22 @@ impl<'a> Run<'a> {
                     single.cancel();
                 }
             }
-            Phase::Handler(_) => self.conclude(Reply::Break(Refusal::Cancelled.to_error())),
+            Phase::Handler(_) => self.break_off(Refusal::Cancelled),
             Phase::Begin { .. }
             | Phase::Commit { .. }
             | Phase::Reply(_)
             | Phase::Settle { .. }
             | Phase::Over => {}
         }
+    }
+
+    /// Stops the handler. Another copy carries the retry out, now or later, and tells the observer of it; so this one tells
+    /// nothing.
+    fn break_off(&mut self, refusal: Refusal) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.tell_never();
+        }
+        self.conclude(Reply::Break(refusal.to_error()));
     }
 
     /// [`run`](Self::run) with a store for the ledger, which answers each command at once.
@@ -109,7 +118,7 @@ impl<'a> Run<'a> {
             }
             Turn::Superseded => {
                 if let Phase::Handler(_) = self.phase {
-                    self.conclude(Reply::Break(Refusal::Busy.to_error()));
+                    self.break_off(Refusal::Busy);
                 }
                 Next::Again
             }
@@ -128,7 +137,7 @@ impl<'a> Run<'a> {
                         core::mem::replace(&mut self.phase, Phase::Over)
                 {
                     out.extend_from_slice(&message);
-                    return Next::Give(RunEvent::Finished(*outcome));
+                    return Next::Give(RunEvent::Finished(told(*outcome)));
                 }
                 Next::Go
             }
@@ -154,6 +163,9 @@ impl<'a> Run<'a> {
             Reply::Missing(_) | Reply::Break(_) => None,
         };
         let mut message = Vec::new();
+        if let Some(exchange) = &mut self.exchange {
+            exchange.tell_later();
+        }
         let Some(outcome) = self.write(reply, now, &mut message) else { return };
         let kind = match (chosen, outcome.class()) {
             // The next state could not be minted.
@@ -185,6 +197,21 @@ impl<'a> Run<'a> {
             otherwise.write(self.exchange.take()?, out)
         };
         Some(RunEvent::Finished(outcome))
+    }
+}
+
+/// The attempt's own reply goes out: so much has happened.
+fn told(outcome: Outcome<'_>) -> Outcome<'_> {
+    match outcome {
+        Outcome::InputRequired(mut exchange) => {
+            exchange.told();
+            Outcome::InputRequired(exchange)
+        }
+        Outcome::Complete(mut exchange) => {
+            exchange.told();
+            Outcome::Complete(exchange)
+        }
+        replayed @ Outcome::Replayed(_) => replayed,
     }
 }
 

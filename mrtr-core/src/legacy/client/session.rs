@@ -216,7 +216,7 @@ impl ClientSession {
         self.events.push_back(Event::Closed(why));
     }
 
-    pub(super) const fn take_call(&mut self) -> CallId {
+    pub(crate) const fn take_call(&mut self) -> CallId {
         let id = CallId(self.next_call);
         self.next_call = self.next_call.saturating_add(1);
         id

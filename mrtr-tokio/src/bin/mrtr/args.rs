@@ -133,6 +133,10 @@ pub(crate) struct Reach {
     /// Seconds that one request may go without a reply or progress. The time you take to answer does not count.
     #[arg(long, value_name = "SECONDS", help_heading = "Server", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
+    /// The server's era: `modern` is 2026-07-28, `legacy` are 2025-11-25, 2025-06-18 and 2025-03-26. Left out: it is
+    /// found out.
+    #[arg(long, value_enum, value_name = "ERA", help_heading = "Server")]
+    pub(crate) era: Option<EraName>,
     /// Shows the heads of all HTTP messages. Credentials are not shown.
     #[arg(long, conflicts_with = "stdio", help_heading = "Output")]
     pub(crate) trace_headers: bool,
@@ -230,6 +234,13 @@ pub(crate) struct Serve {
     /// Serves 2026-07-28 alone. Otherwise clients of 2025-11-25, 2025-06-18 and 2025-03-26 are served as well.
     #[arg(long)]
     pub(crate) modern_only: bool,
+}
+
+/// An era of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EraName {
+    Modern,
+    Legacy,
 }
 
 /// What is called.

@@ -108,7 +108,7 @@ pub(crate) fn tell(
     }
     let mut more = json!({});
     if let CallError::Peer(peer) | CallError::StateRefused(peer) = &error {
-        more = json!({ "code": peer.code.get(), "data": peer.data.as_deref().map(raw) });
+        more = json!({ "code": peer.code.get(), "data": peer.data().map(|data| raw(data.as_str())) });
     }
     if let Some(waiting) = error.into_waiting() {
         let open = waiting.asks().filter(|ask| ask.answer().is_none());

@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mrtr_core::{
     client::{Config, Policy},
-    wire::{ClientCapabilities, Implementation},
+    wire::{ClientCapabilities, Era, Implementation},
 };
 use mrtr_tokio::client::{Bearer, Client, Head, Options, Proxy, Roots, Stderr};
 
 use crate::{
     Failure,
-    args::{Answering, Reach},
+    args::{Answering, EraName, Reach},
     screen, show,
     trace::events,
 };
@@ -46,6 +46,12 @@ impl Reach {
             policy.request_timeout = Duration::from_secs(seconds);
             policy.request_longest = policy.request_longest.max(policy.request_timeout);
             config = config.policy(policy);
+        }
+        match self.era {
+            None => {}
+            // What is said so plainly is not doubted.
+            Some(EraName::Modern) => options.connection.legacy.clear(),
+            Some(EraName::Legacy) => options.connection.era = Some(Era::Legacy),
         }
         if self.stdio {
             let Some((program, args)) = self.server.split_first() else {

@@ -1,0 +1,36 @@
+// The example worker, as its readers run it: bundled, in workerd, with its ledger in Durable Objects.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { McpClient } from "mrtr";
+
+import { KEY_TEXT, bundle, here, reply, request, workerd } from "./lib.mjs";
+
+const example = join(here, "examples/worker");
+
+test("the example worker books a table, and its ledger answers a repeated retry", async () => {
+  const config = readFileSync(join(example, "workerd.capnp"), "utf8");
+  const worker = await workerd(bundle(join(example, "worker.ts")), config, { env: { MRTR_KEYS: KEY_TEXT } });
+  try {
+    const client = new McpClient(worker.url, { name: "c", version: "1" });
+    const elicit = ({ key }) => ({ action: "accept", content: key === "when" ? { day: "2026-12-24", seating: "late", quiet: true } : {} });
+    const result = await client.callTool("book", { people: 2 }, { elicit });
+    assert.equal(result.content[0].text, "Booked for 2 on 2026-12-24, late seating, in a quiet corner.");
+
+    const post = async (more) => reply(await fetch(worker.url, request("tools/call", { name: "book", arguments: { people: 4 }, ...more })));
+    const one = await post({});
+    const when = { action: "accept", content: { day: "2026-12-25", seating: "early" } };
+    const two = await post({ requestState: one.result.requestState, inputResponses: { when } });
+    const sure = { requestState: two.result.requestState, inputResponses: { sure: { action: "accept" } } };
+    const [a, b] = await Promise.all([post(sure), post(sure)]);
+    assert.equal(a.result.content[0].text, "Booked for 4 on 2026-12-25, early seating.");
+    assert.deepEqual(a.result, b.result);
+    assert.equal((await post({ ...sure, inputResponses: { sure: { action: "decline" } } })).error.message, "Invalid or expired requestState");
+    assert.equal(worker.log().match(/booked: 2026-12-25/g)?.length ?? 1, 1);
+    assert.equal((await fetch(worker.url.replace("/mcp", "/elsewhere"))).status, 404);
+  } finally {
+    await worker.stop();
+  }
+});
