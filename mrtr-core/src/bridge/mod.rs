@@ -88,8 +88,8 @@ pub use sessions::{HostSessions, Posted, SessionBounds, SessionFault};
 use self::{
     dialogue::Dialogue,
     handoff::{Handed, Head},
-    host::Host,
-    link::{Link, Sent, UpstreamState},
+    host::{Host, Open},
+    link::{Link, Purpose, Sent, UpstreamState},
     parked::Parked,
     pool::Queued,
     profile::Curious,
@@ -278,10 +278,18 @@ impl Bridge {
         self.draining = true;
     }
 
-    /// Whether nothing is under way and nothing waits for a retry: a draining bridge may end.
+    /// Whether nothing is under way and nothing waits for a retry: a draining bridge may end. Subscriptions, which have no
+    /// end of their own, do not count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.counts.open == 0 && self.counts.parked == 0
+        let relayed = |number: &i64| {
+            let purpose = self.sent.get(number).map(|sent| &sent.purpose);
+            matches!(purpose, Some(Purpose::Relay(relay)) if relay.method == "subscriptions/listen")
+        };
+        let endless = |open: &Open| {
+            matches!(open, Open::Listen(_)) || matches!(open, Open::Sent(number) if relayed(number))
+        };
+        self.counts.parked == 0 && self.hosts.values().all(|host| host.open.values().all(endless))
     }
 
     /// Numbers for an operator.
