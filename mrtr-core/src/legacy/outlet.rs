@@ -106,6 +106,11 @@ impl Outlet {
         self.queue.iter().any(|item| item.bytes == bytes)
     }
 
+    /// Whether the message with this number waits to be sent again.
+    pub(crate) fn resends(&self, event: u64) -> bool {
+        self.queue.iter().any(|item| item.event == Some(event))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

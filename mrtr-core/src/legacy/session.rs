@@ -318,6 +318,20 @@ impl Session {
         Some(Stream::Request(id))
     }
 
+    /// Whether a message that was polled, and is not written yet, waits to be polled again: the client has taken its
+    /// stream up since ([`resume`](Self::resume)). Drop it then, or the client gets it twice.
+    #[must_use]
+    pub fn resends(&self, transmit: &Transmit) -> bool {
+        let outlet = match &transmit.stream {
+            Stream::Request(id) => self.calls.get(id).map(|call| &call.outlet),
+            Stream::Standalone | Stream::Pipe => Some(&self.common),
+        };
+        transmit
+            .event
+            .zip(outlet)
+            .is_some_and(|((number, event), outlet)| outlet.number == number && outlet.resends(event))
+    }
+
     /// Something of the catalog has changed: the client is told, if it was announced and, for a resource, if it
     /// has subscribed to it. Whether it was.
     pub fn changed(&mut self, change: &Change) -> bool {

@@ -109,13 +109,22 @@ pub(super) async fn drive(
                 continue;
             }
         };
-        reader = hub.reader(&mut watched);
-        if let Some(reader) = &reader {
+        loop {
+            reader = hub.reader(&mut watched);
+            let Some(reader) = &reader else { break };
+            // Somebody has taken the stream up since, and what was on its way is sent again.
+            if session.lock().resends(&transmit) {
+                break;
+            }
             tokio::select! {
                 biased;
-                // An error says that nobody reads any more; the next round of the loop sees it as well.
-                _ = reader.send(transmit) => {}
-                // Somebody has taken the stream up, and gets sent again what was on its way.
+                room = reader.reserve() => {
+                    // An error says that nobody reads any more; the next round of the outer loop sees it as well.
+                    if let Ok(room) = room {
+                        room.send(transmit);
+                    }
+                    break;
+                }
                 _ = watched.changed() => {}
             }
         }

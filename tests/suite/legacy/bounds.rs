@@ -175,6 +175,24 @@ fn a_resumed_stream_goes_on_after_the_last_event_r242() {
     assert!(ids(&mut session).is_empty());
 }
 
+/// what was polled when the stream is taken up, and not written yet, is polled again: whoever holds it is told.
+#[test]
+fn what_waits_again_is_not_written_twice_r242() {
+    let mut session = http_session(service(|ctx: Ctx| async move {
+        ctx.progress(1.0, None, None);
+        Ok(ToolResult::text(shown(number(&ctx, "a").await)))
+    }));
+    let stream = call(&mut session, 1, at(0));
+    let said = drain(&mut session, at(0));
+    let resent = |session: &Session| said.iter().map(|said| session.resends(said)).collect::<Vec<_>>();
+    assert_eq!(resent(&session), [false, false]);
+    // The client has the first; the second is on its way to a reader that is left now.
+    assert_eq!(session.resume("1-0"), Some(stream));
+    assert_eq!(resent(&session), [false, true]);
+    assert_eq!(drain(&mut session, at(0)).len(), 1);
+    assert_eq!(resent(&session), [false, false]);
+}
+
 /// A handler that goes on reporting to a stream that nobody reads does not fill the memory.
 #[test]
 fn a_lost_stream_keeps_little() {
