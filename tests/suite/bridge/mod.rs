@@ -10,6 +10,7 @@ mod pools;
 mod relay;
 mod scripts;
 mod simulation;
+mod upstreams;
 
 use mrtr_tests::bridge::World;
 use serde_json::{Value, json};
