@@ -43,7 +43,7 @@
 //! | file | what |
 //! |---|---|
 //! | `config`, `output` | what goes in, what comes out |
-//! | `host` | hosts' connections and the messages they bring |
+//! | `host`, `questions` | hosts' connections and the messages they bring; what legacy hosts are asked |
 //! | `route` | which upstream a request is for |
 //! | `relay` | one request, one response, all four ways |
 //! | `listen` | changes of lists and resources |
@@ -67,6 +67,7 @@ mod output;
 mod parked;
 mod pool;
 mod profile;
+mod questions;
 mod relay;
 mod route;
 mod sessions;
