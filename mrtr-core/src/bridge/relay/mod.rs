@@ -233,21 +233,7 @@ impl Bridge {
                 }
                 Edit::Replaced
             }
-            ("name", Some(name)) => {
-                write::string(out, name);
-                Edit::Replaced
-            }
-            ("ref", Some(name)) => {
-                let edit = |member: &str, _: Json<'_>, out: &mut Vec<u8>| {
-                    if member != "name" {
-                        return Edit::Keep;
-                    }
-                    write::string(out, name);
-                    Edit::Replaced
-                };
-                edit_object(out, value, edit, Keep);
-                Edit::Replaced
-            }
+            ("name" | "ref", Some(name)) => rename(member, value, name, out),
             ("requestState", _) if asking => match state {
                 // Unwrapped to the byte; absent stays absent.
                 Some(state) => {
@@ -417,26 +403,25 @@ fn without_tasks(out: &mut Vec<u8>, capabilities: Json<'_>) -> Edit {
 /// Params with another name of what is called.
 pub(super) fn renamed(params: Json<'_>, name: &str) -> String {
     let mut out = Vec::new();
-    let edit = |member: &str, value: Json<'_>, out: &mut Vec<u8>| match member {
-        "name" => {
-            write::string(out, name);
-            Edit::Replaced
-        }
-        "ref" => {
-            let edit = |member: &str, _: Json<'_>, out: &mut Vec<u8>| {
-                if member != "name" {
-                    return Edit::Keep;
-                }
-                write::string(out, name);
-                Edit::Replaced
-            };
-            edit_object(out, value, edit, Keep);
-            Edit::Replaced
-        }
-        _ => Edit::Keep,
-    };
+    let edit = |member: &str, value: Json<'_>, out: &mut Vec<u8>| rename(member, value, name, out);
     edit_object(&mut out, params, edit, Keep);
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// Writes an upstream's own name where parameters have the one that hosts see: in `name`, and in the `ref` of a completion.
+fn rename(member: &str, value: Json<'_>, name: &str, out: &mut Vec<u8>) -> Edit {
+    match member {
+        "name" => write::string(out, name),
+        "ref" => {
+            let edit = |member: &str, value: Json<'_>, out: &mut Vec<u8>| match member {
+                "name" => rename(member, value, name, out),
+                _ => Edit::Keep,
+            };
+            edit_object(out, value, edit, Keep);
+        }
+        _ => return Edit::Keep,
+    }
+    Edit::Replaced
 }
 
 /// The token that a host gave for progress.
