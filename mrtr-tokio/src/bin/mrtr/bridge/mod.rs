@@ -218,6 +218,18 @@ fn inbox(args: &Bridge, config: &mut Config) -> Result<Option<tokio::net::UnixLi
     listener.map(Some).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
+/// Says what is waited for, if it takes long: a server may have to be fetched first, and one may never say a word.
+async fn told_of<T>(name: &str, asking: impl Future<Output = T>) -> T {
+    let mut asking = std::pin::pin!(asking);
+    match tokio::time::timeout(Duration::from_secs(3), &mut asking).await {
+        Ok(found) => found,
+        Err(_) => {
+            tracing::warn!(server = name, "it has not said yet which revision it speaks; --era would tell");
+            asking.await
+        }
+    }
+}
+
 /// The eras of all servers, found out side by side.
 async fn eras_of(servers: &[Server], limits: &mrtr_core::Limits) -> Result<Vec<Era>, Failure> {
     let mut asking = tokio::task::JoinSet::new();
@@ -227,8 +239,7 @@ async fn eras_of(servers: &[Server], limits: &mrtr_core::Limits) -> Result<Vec<E
         asking.spawn(async move {
             match known {
                 Some(era) => Ok((index, era)),
-                None => reach
-                    .era(&limits)
+                None => told_of(&name, reach.era(&limits))
                     .await
                     .map(|era| (index, era))
                     .map_err(|error| Failure::with(Exit::Transport, format!("{name}: {error}"))),
