@@ -35,10 +35,19 @@ pub(super) fn hash_form(message: &str, requested: &[u8; 32]) -> [u8; 32] {
     sink.finish()
 }
 
+/// What a container is; a whole word, so that a [`Frame`] has no padding and is copied as it was written.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u64)]
+enum Kind {
+    #[default]
+    Array,
+    Object,
+}
+
 /// A container whose end has not been seen.
 #[derive(Clone, Copy, Default)]
 struct Frame {
-    is_object: bool,
+    kind: Kind,
     /// Where its own children begin among all.
     children_from: usize,
     /// Where its children's digests begin among all.
@@ -88,7 +97,7 @@ impl<'a> Walk<'a> {
             at = lex::skip_space(bytes, at);
             // Valid text ends with the outermost container. Any other is taken to close what is open.
             let byte = bytes.get(at).copied().unwrap_or(b'}');
-            let in_object = self.open.as_slice().last().is_some_and(|frame| frame.is_object);
+            let in_object = self.open.as_slice().last().is_some_and(|frame| frame.kind == Kind::Object);
             match byte {
                 b',' | b':' => at += 1,
                 b'}' | b']' => {
@@ -114,7 +123,7 @@ impl<'a> Walk<'a> {
                     }
                     if matches!(byte, b'{' | b'[') {
                         self.open.push(Frame {
-                            is_object: byte == b'{',
+                            kind: if byte == b'{' { Kind::Object } else { Kind::Array },
                             children_from: self.children.len(),
                             digests_from: self.digests.len(),
                         });
@@ -132,14 +141,15 @@ impl<'a> Walk<'a> {
         let Some(frame) = self.open.pop() else { return Ok(Some(Sink::default().finish())) };
         let own = self.children.as_mut_slice().get_mut(frame.children_from..).unwrap_or_default();
         let mut sink = Sink::default();
-        sink.put(if frame.is_object { b"o" } else { b"a" });
+        let is_object = frame.kind == Kind::Object;
+        sink.put(if is_object { b"o" } else { b"a" });
         sink.length(own.len());
-        if frame.is_object {
+        if is_object {
             // Names are unique in admitted text; in any other, equal ones keep their order.
             let _ = names::sort(self.text, own, |child| child.name);
         }
         for child in own {
-            if frame.is_object {
+            if is_object {
                 sink.string(self.text, child.name)?;
             }
             let value = self.text.get(child.value..).unwrap_or("");

@@ -239,6 +239,9 @@ pub(super) struct Outline<'a> {
     pub(super) error: Option<Json<'a>>,
 }
 
+/// The names of those members, as tokens.
+const KNOWN: [&str; 6] = ["\"jsonrpc\"", "\"id\"", "\"method\"", "\"params\"", "\"result\"", "\"error\""];
+
 impl<'a> Outline<'a> {
     /// Reads the members of the object that begins `text`. The text is not checked; so the members need not be
     /// JSON either.
@@ -266,22 +269,28 @@ impl<'a> Outline<'a> {
 
     /// Adds a member, unless JSON-RPC does not know its name, which is a token.
     fn add(&mut self, name: &str, member: Json<'a>) {
-        // The quotes and the longest known name, each character of it escaped; nothing longer is decoded.
-        if name.len() > 2 + 6 * "jsonrpc".len() {
-            return;
-        }
-        let Ok(name) = text::decode(name) else { return };
-        let place = match &*name {
-            "jsonrpc" => &mut self.version,
-            "id" => {
+        let place = match name {
+            "\"jsonrpc\"" => &mut self.version,
+            "\"id\"" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            "method" => &mut self.method,
-            "params" => &mut self.params,
-            "result" => &mut self.result,
-            "error" => &mut self.error,
-            _ => return,
+            "\"method\"" => &mut self.method,
+            "\"params\"" => &mut self.params,
+            "\"result\"" => &mut self.result,
+            "\"error\"" => &mut self.error,
+            _ => {
+                // A known name may stand there with escapes. The quotes and the longest one, each character of it
+                // escaped: nothing longer is decoded.
+                if name.len() <= 2 + 6 * "jsonrpc".len()
+                    && name.contains('\\')
+                    && let Ok(plain) = text::decode(name)
+                    && let Some(token) = KNOWN.iter().find(|token| token.trim_matches('"') == plain)
+                {
+                    self.add(token, member);
+                }
+                return;
+            }
         };
         *place = Some(member);
     }

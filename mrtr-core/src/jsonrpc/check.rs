@@ -18,126 +18,136 @@ pub(super) fn check_members<'a>(
     limits: &Limits,
     mut member: impl FnMut(&'a str, Json<'a>),
 ) -> Result<Json<'a>, Refusal> {
-    let bytes = text.as_bytes();
-    // The innermost open container, and those around it.
-    let mut inner = Frame::Nothing;
+    let mut pass = Pass {
+        text,
+        bytes: text.as_bytes(),
+        inner: Frame::Nothing,
+        names: Names { text, places: Stack::new() },
+    };
+    // The containers around the innermost open one, and how many are open.
     let mut outer = Stack::<Frame, 16>::new();
     let mut depth = 0usize;
-    let mut names = Names { text, places: Stack::new() };
     let mut nodes = 0usize;
     // The name of the member at the top that is being read, and where its value begins.
-    let (mut top_name, mut top_value) = (None, 0);
-    let start = lex::skip_space(bytes, 0);
+    let mut top = None;
+    let start = lex::skip_space(pass.bytes, 0);
     let mut at = start;
-    let mut expect = Expect::Value;
     loop {
-        at = lex::skip_space(bytes, at);
-        let Some(&byte) = bytes.get(at) else { return Err(Refusal::Syntax { at }) };
-        match (expect, byte) {
-            (Expect::Name | Expect::NameOrEnd, b'"') => {
-                let (end, plain) = check_string(bytes, at)?;
-                if let Frame::Object(object) = &mut inner {
-                    object.seen.add(bytes, at, end, plain);
+        // A value begins at `at`.
+        let Some(&byte) = pass.bytes.get(at) else { return Err(Refusal::Syntax { at }) };
+        let open = matches!(byte, b'{' | b'[');
+        let end = match byte {
+            b'"' => check_string(pass.bytes, at)?.0,
+            b'{' | b'[' => at + 1,
+            _ => check_scalar(pass.bytes, at, byte)?,
+        };
+        nodes += 1;
+        if nodes > limits.nodes {
+            return Err(Refusal::TooManyNodes { limit: limits.nodes });
+        }
+        at = end;
+        if open {
+            if depth >= limits.depth {
+                return Err(Refusal::TooDeep { limit: limits.depth });
+            }
+            outer.push(pass.inner);
+            depth += 1;
+            at = lex::skip_space(pass.bytes, at);
+            let close = if byte == b'{' {
+                pass.inner =
+                    Frame::Object(Object { names_from: pass.names.places.len(), seen: Seen::default() });
+                b'}'
+            } else {
+                pass.inner = Frame::Array;
+                b']'
+            };
+            if pass.bytes.get(at) != Some(&close) {
+                if byte == b'{' {
+                    at = pass.name(at, depth, &mut top)?;
                 }
-                names.places.push(at);
-                let colon = lex::skip_space(bytes, end);
-                if bytes.get(colon) != Some(&b':') {
-                    return Err(Refusal::Syntax { at: colon });
-                }
-                if depth == 1 {
-                    (top_name, top_value) = (text.get(at..end), lex::skip_space(bytes, colon + 1));
-                }
-                at = colon + 1;
-                expect = Expect::Value;
                 continue;
             }
-            (Expect::NameOrEnd | Expect::CommaOrEnd, b'}')
-            | (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => {
-                match (inner, byte) {
-                    (Frame::Array, b']') => {}
-                    (Frame::Object(object), b'}') => names.close(object)?,
-                    _ => return Err(Refusal::Syntax { at }),
-                }
-                inner = outer.pop().unwrap_or_default();
-                depth -= 1;
-                at += 1;
-                expect = Expect::CommaOrEnd;
-            }
-            (Expect::CommaOrEnd, b',') => {
-                expect = match inner {
-                    Frame::Object(_) => Expect::Name,
-                    Frame::Array => Expect::Value,
-                    Frame::Nothing => return Err(Refusal::Syntax { at }),
-                };
-                at += 1;
-                continue;
-            }
-            (Expect::Value | Expect::ValueOrEnd, _) => {
-                let open = matches!(byte, b'{' | b'[');
-                let end = match byte {
-                    b'{' | b'[' => at + 1,
-                    b'"' => check_string(bytes, at)?.0,
-                    _ => check_scalar(bytes, at, byte)?,
-                };
-                nodes += 1;
-                if nodes > limits.nodes {
-                    return Err(Refusal::TooManyNodes { limit: limits.nodes });
-                }
-                at = end;
-                if open {
-                    if depth >= limits.depth {
-                        return Err(Refusal::TooDeep { limit: limits.depth });
-                    }
-                    outer.push(inner);
-                    depth += 1;
-                    if byte == b'{' {
-                        inner =
-                            Frame::Object(Object { names_from: names.places.len(), seen: Seen::default() });
-                        expect = Expect::NameOrEnd;
-                    } else {
-                        inner = Frame::Array;
-                        expect = Expect::ValueOrEnd;
-                    }
-                    continue;
-                }
-                expect = Expect::CommaOrEnd;
-            }
-            (Expect::Name | Expect::NameOrEnd | Expect::CommaOrEnd, _) => {
-                return Err(Refusal::Syntax { at });
-            }
         }
-        if depth == 1
-            && let Some(name) = top_name.take()
-        {
-            member(name, Json::trusted(text.get(top_value..at).unwrap_or("")));
-        }
-        if depth == 0 {
-            let rest = lex::skip_space(bytes, at);
-            if rest != bytes.len() {
-                return Err(Refusal::Syntax { at: rest });
+        // A value has ended, or a container ends at `at`: go on to the next value.
+        loop {
+            if depth == 1
+                && let Some((name, value)) = top.take()
+            {
+                member(name, Json::trusted(text.get(value..at).unwrap_or("")));
             }
-            return text.get(start..at).map(Json::trusted).ok_or(Refusal::Syntax { at: start });
+            if depth == 0 {
+                let rest = lex::skip_space(pass.bytes, at);
+                if rest != pass.bytes.len() {
+                    return Err(Refusal::Syntax { at: rest });
+                }
+                return text.get(start..at).map(Json::trusted).ok_or(Refusal::Syntax { at: start });
+            }
+            at = lex::skip_space(pass.bytes, at);
+            match (pass.inner, pass.bytes.get(at)) {
+                (Frame::Object(_), Some(b',')) => {
+                    at = pass.name(lex::skip_space(pass.bytes, at + 1), depth, &mut top)?;
+                    break;
+                }
+                (Frame::Array, Some(b',')) => {
+                    at = lex::skip_space(pass.bytes, at + 1);
+                    break;
+                }
+                (Frame::Object(object), Some(b'}')) => pass.names.close(object)?,
+                (Frame::Array, Some(b']')) => {}
+                _ => return Err(Refusal::Syntax { at }),
+            }
+            pass.inner = outer.pop().unwrap_or_default();
+            depth -= 1;
+            at += 1;
         }
     }
 }
 
-/// What may stand at a position of the pass.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
-    /// A value.
-    Value,
-    /// A value or `]`: just after `[`.
-    ValueOrEnd,
-    /// A name or `}`: just after `{`.
-    NameOrEnd,
-    /// A name: after a comma in an object.
-    Name,
-    /// A comma or the end of the container.
-    CommaOrEnd,
+/// What is known of the containers that are open.
+struct Pass<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    /// The innermost one.
+    inner: Frame,
+    names: Names<'a>,
+}
+
+impl<'a> Pass<'a> {
+    /// Reads the name that must begin at `at` and the colon. Gives where the value begins; if the object is the one at
+    /// the top, also puts that and the name into `top`.
+    #[inline(always)]
+    fn name(
+        &mut self,
+        at: usize,
+        depth: usize,
+        top: &mut Option<(&'a str, usize)>,
+    ) -> Result<usize, Refusal> {
+        if self.bytes.get(at) != Some(&b'"') {
+            return Err(Refusal::Syntax { at });
+        }
+        let (end, plain) = check_string(self.bytes, at)?;
+        if let Frame::Object(object) = &mut self.inner {
+            object.seen.add(self.bytes, at, end, plain);
+        }
+        self.names.places.push(at);
+        let colon = lex::skip_space(self.bytes, end);
+        if self.bytes.get(colon) != Some(&b':') {
+            return Err(Refusal::Syntax { at: colon });
+        }
+        let value = lex::skip_space(self.bytes, colon + 1);
+        if depth == 1 {
+            *top = self.text.get(at..end).map(|name| (name, value));
+        }
+        Ok(value)
+    }
 }
 
 /// A container that is still open, or what is around the outermost.
+///
+/// Of whole words, and without padding: these are pushed and popped for every container, and a copy in pieces of other
+/// sizes than those it was written in makes the processor wait.
 #[derive(Clone, Copy, Default)]
+#[repr(u64)]
 enum Frame {
     #[default]
     Nothing,
@@ -153,15 +163,14 @@ struct Object {
     seen: Seen,
 }
 
-/// Whether the names so far may contain one twice: a set of 64 buckets, and a doubt once a bucket is hit again.
-/// Most objects have few names, and no doubt saves comparing them.
+/// Whether the names so far may contain one twice: a set of 64 buckets, all of them once a bucket is hit again. Most
+/// objects have few names, and no doubt saves comparing them.
 #[derive(Clone, Copy, Default)]
-struct Seen {
-    buckets: u64,
-    doubt: bool,
-}
+struct Seen(u64);
 
 impl Seen {
+    const DOUBT: Self = Self(u64::MAX);
+
     /// Adds the name whose quotes are at `at` and just before `end`; `plain` if it has no escapes.
     #[inline(always)]
     fn add(&mut self, bytes: &[u8], at: usize, end: usize, plain: Plain) {
@@ -169,7 +178,7 @@ impl Seen {
         // The last eight bytes, or, if there are fewer, those with what stands before them shifted away.
         let tail = bytes.get(end.saturating_sub(9)..end - 1).and_then(|tail| tail.first_chunk::<8>());
         let (Plain::Yes, Some(tail)) = (plain, tail) else {
-            self.doubt = true;
+            *self = Self::DOUBT;
             return;
         };
         let mut tail = u64::from_le_bytes(*tail);
@@ -179,8 +188,12 @@ impl Seen {
         }
         let mixed = (tail ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bucket = 1 << (mixed >> 58);
-        self.doubt |= self.buckets & bucket != 0;
-        self.buckets |= bucket;
+        *self = if self.0 & bucket == 0 { Self(self.0 | bucket) } else { Self::DOUBT };
+    }
+
+    /// Whether a name may stand there twice.
+    fn doubtful(self) -> bool {
+        self.0 == Self::DOUBT.0
     }
 }
 
@@ -194,7 +207,7 @@ struct Names<'a> {
 impl Names<'_> {
     /// Closes an object, unless two of its names are the same.
     fn close(&mut self, object: Object) -> Result<(), Refusal> {
-        let second = if object.seen.doubt {
+        let second = if object.seen.doubtful() {
             let own = self.places.as_mut_slice().get_mut(object.names_from..).unwrap_or_default();
             names::sort(self.text, own, |&at| at)
         } else {
