@@ -1,6 +1,7 @@
 //! The bridge through its public API, by hand-played hosts and upstreams (design §9).
 
 mod changes;
+mod failures;
 mod handoff;
 mod hosts;
 mod inbox;

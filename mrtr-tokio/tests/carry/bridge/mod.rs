@@ -1,5 +1,10 @@
 //! The bridge over tokio: HTTP and pipes on one side, processes and urls on the other.
 
+mod command;
+mod failures;
+#[cfg(unix)]
+mod inbox;
+
 use std::{
     sync::{
         Arc,
