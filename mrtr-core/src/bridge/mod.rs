@@ -86,7 +86,7 @@ pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
 pub use failure::CallFailure;
 pub use inbox::{InboxAnswer, InboxEntry, InboxError, InboxId};
 pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
-pub use sessions::{HostSessions, Posted, SessionBounds, SessionFault};
+pub use sessions::{EventId, HostSessions, Missed, Posted, Resumed, SessionBounds, SessionFault};
 
 use self::{
     dialogue::Dialogue,

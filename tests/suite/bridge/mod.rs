@@ -9,6 +9,7 @@ mod params;
 mod parked;
 mod pools;
 mod relay;
+mod resumption;
 mod scripts;
 mod simulation;
 mod upstreams;
