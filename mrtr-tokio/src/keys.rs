@@ -222,7 +222,8 @@ fn secret(text: &str) -> Result<Secret, KeyError> {
 /// Bytes of a key file that are read: far more than any key has.
 const FILE_BYTES: u64 = 64 << 10;
 
-fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
+/// The text of a file that only its owner can read.
+pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     let failed = |error| KeyError::File { path: path.into(), error };
     let file = File::open(path).map_err(failed)?;
     // Of the open file, not of the path: what is checked is what is read.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use mrtr_core::{
     Entropy, Timestamp,
-    bridge::{Bridge, Config, HostId, HostKind, HostStream, LinkId, Output, Transport, Upstream},
+    bridge::{
+        Bridge, CallFailure, Config, HostId, HostKind, HostStream, LinkId, Output, Transport, Upstream,
+    },
     http::{Headers, ReplyClass},
     seal::{KeyRing, Principal, Sealer, Secret},
     wire::{Era, Implementation},
@@ -147,6 +149,12 @@ impl World {
 
     pub fn error(&mut self, link: LinkId, call: i64, error: Value) {
         self.up(link, &json!({"jsonrpc": "2.0", "id": call, "error": error}));
+    }
+
+    /// No response comes to a request.
+    pub fn fail(&mut self, link: LinkId, call: i64, failure: CallFailure) {
+        self.bridge.fail_call(link, call, failure, self.now);
+        self.drain();
     }
 
     pub fn pass(&mut self, time: Duration) {

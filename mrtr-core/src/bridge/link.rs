@@ -7,7 +7,10 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Bridge, HostId, LinkId, Output, Owner, Transport, profile::Profile, relay::Relay, timers::Whom};
+use super::{
+    Bridge, CallFailure, HostId, LinkId, Output, Owner, Transport, profile::Profile, relay::Relay,
+    timers::Whom,
+};
 use crate::{
     error::{ErrorCode, RpcError},
     http::{ParamHeaders, request_headers},
@@ -160,10 +163,11 @@ impl Bridge {
         }
     }
 
-    /// The HTTP response to a request ended without a JSON-RPC response, or the request could not be sent.
-    pub fn fail_call(&mut self, link: LinkId, call: i64, now: Timestamp) {
+    /// The HTTP response to a request ended without a JSON-RPC response, or the request could not be sent. Nothing, if its
+    /// response has come already. Its host hears why ([`CallFailure::error`]).
+    pub fn fail_call(&mut self, link: LinkId, call: i64, failure: CallFailure, now: Timestamp) {
         if let Some(sent) = self.take_sent(call, link) {
-            self.on_failure(sent, &gone(), now);
+            self.on_failure(sent, &failure.error(), now);
         }
     }
 
@@ -332,8 +336,7 @@ impl Bridge {
             if let Some(session) = self.links.get_mut(&sent.link).and_then(Link::session) {
                 session.in_flight.remove(&id);
             }
-            let error = RpcError::internal("the upstream did not respond in time (Limits::exchange)");
-            self.on_failure(sent, &error, now);
+            self.on_failure(sent, &CallFailure::TimedOut.error(), now);
         }
     }
 
@@ -477,5 +480,5 @@ impl Bridge {
 
 /// What a host hears when its upstream is no more.
 pub(super) fn gone() -> RpcError {
-    RpcError::internal("the upstream's connection ended before its response")
+    CallFailure::Broken.error()
 }

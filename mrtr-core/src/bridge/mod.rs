@@ -42,7 +42,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config`, `output` | what goes in, what comes out |
+//! | `config`, `output`, `failure` | what goes in, what comes out, why there is no response |
 //! | `host`, `questions` | hosts' connections and the messages they bring; what legacy hosts are asked |
 //! | `route` | which upstream a request is for |
 //! | `relay` | one request, one response, all four ways |
@@ -58,6 +58,7 @@
 
 mod config;
 mod dialogue;
+mod failure;
 mod handoff;
 mod host;
 mod inbox;
@@ -82,9 +83,10 @@ use alloc::{
 };
 
 pub use config::{Config, ConfigError, Pool, Quota, Transport, Upstream, Waits};
+pub use failure::CallFailure;
 pub use inbox::{InboxAnswer, InboxEntry, InboxError, InboxId};
 pub use output::{Counts, HostId, HostKind, HostStream, LinkId, Output, Reason};
-pub use sessions::{HostSessions, Posted, SessionBounds, SessionFault};
+pub use sessions::{EventId, HostSessions, Missed, Posted, Resumed, SessionBounds, SessionFault};
 
 use self::{
     dialogue::Dialogue,

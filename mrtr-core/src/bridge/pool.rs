@@ -82,10 +82,15 @@ impl Bridge {
         promise(want.host, known.unwrap_or(Version::V2025_11_25)).0
     }
 
+    /// Whether its upstream is told that it may ask something.
+    pub(super) fn may_be_asked(&self, want: &Want) -> bool {
+        want.asking && self.promised(want) != ClientCapabilities::default()
+    }
+
     /// A session for a request, an existing or a new one. `None`: there is none now.
     pub(super) fn acquire(&mut self, want: &Want, now: Timestamp) -> Option<LinkId> {
         let promised = self.promised(want);
-        let alone = want.asking && promised != ClientCapabilities::default();
+        let alone = self.may_be_asked(want);
         let state = self.upstreams.get(want.upstream)?;
         if alone && state.alone.get(&want.owner).copied().unwrap_or(0) >= self.share(want.upstream) {
             return None;

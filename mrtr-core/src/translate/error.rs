@@ -5,6 +5,7 @@ use alloc::{borrow::Cow, boxed::Box, string::String, vec::Vec};
 use crate::{
     error::{ErrorCode, RpcError},
     jsonrpc::{Json, write},
+    wire::ClientCapabilities,
 };
 
 /// Most urls that one `-32042` may name.
@@ -18,7 +19,8 @@ const URLS: usize = 64;
 /// | `-32042`, `-32020`, `-32021`, `-32022` | `-32603` with `data.cause` |
 /// | anything else | the same |
 ///
-/// `-32042` with urls is [`url_required`] before it is this. The `-3202x` mean nothing in a legacy server's mouth, and
+/// `-32042` with urls is [`url_required`] before it is this, and `-32603` for want of a capability
+/// [`lacking_to_modern`] after it. The `-3202x` mean nothing in a legacy server's mouth, and
 /// a modern host would act on them.
 #[must_use]
 pub fn error_to_modern(error: RpcError, uri: Option<&str>) -> RpcError {
@@ -44,6 +46,34 @@ pub fn error_to_modern(error: RpcError, uri: Option<&str>) -> RpcError {
         | ErrorCode::UNSUPPORTED_VERSION => caused("the upstream failed", &error),
         _ => error,
     }
+}
+
+/// A legacy server's `-32603` that names capabilities which the host lacks is what `-32021` is for (R-021, R-106, BT-6):
+/// a bridge to a legacy host, and this crate's own sessions, say it so. `can` is what the host declared with its request.
+/// One that names nothing else than what was declared stays what it is: the host could do no better.
+#[must_use]
+pub fn lacking_to_modern(error: RpcError, can: ClientCapabilities) -> RpcError {
+    let lacks = |required: Json<'_>| {
+        let objects = required.members().is_some_and(|mut all| all.all(|(_, value)| value.is_object()));
+        ClientCapabilities::from_json(required).filter(|_| objects).is_some_and(|needed| {
+            [
+                (needed.form, can.form),
+                (needed.url, can.url),
+                (needed.sampling, can.sampling),
+                (needed.sampling_tools, can.sampling_tools),
+                (needed.roots, can.roots),
+            ]
+            .into_iter()
+            .any(|(needed, declared)| needed && !declared)
+        })
+    };
+    let data = error.data().and_then(|data| data.get("requiredCapabilities"));
+    if error.code != ErrorCode::INTERNAL_ERROR || !data.is_some_and(lacks) {
+        return error;
+    }
+    let RpcError { data, .. } = error;
+    RpcError::new(ErrorCode::MISSING_CAPABILITY, "Missing required client capability")
+        .with_raw_data(data.unwrap_or_default())
 }
 
 /// An error of a modern server for a legacy host. `uri` is the resource asked for, if one was (`resources/read`).

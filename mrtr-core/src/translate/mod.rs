@@ -38,6 +38,6 @@ pub use ask::{ModernAsk, Origin, Unsayable, Wording, ask_to_legacy, ask_to_moder
 pub use capability::{promise, understood};
 pub(crate) use edit::{Edit, Keep, Tail, edit_object};
 pub(crate) use error::caused;
-pub use error::{NoUrls, UrlRequired, error_to_legacy, error_to_modern, url_required};
+pub use error::{NoUrls, UrlRequired, error_to_legacy, error_to_modern, lacking_to_modern, url_required};
 pub use params::{ModernMeta, params_to_legacy, params_to_modern};
 pub use result::{result_to_legacy, result_to_modern};

@@ -9,7 +9,7 @@ use std::{
 
 use mrtr_core::{
     Timestamp,
-    bridge::{Bridge, Counts, HostId, HostKind, HostSessions, HostStream, LinkId, Output},
+    bridge::{Bridge, CallFailure, Counts, HostId, HostKind, HostSessions, HostStream, LinkId, Output},
     http::ReplyClass,
 };
 use tokio::{
@@ -42,7 +42,7 @@ pub(super) enum In {
     /// A message of an upstream.
     Upstream { link: LinkId, call: Option<i64>, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
     /// No response comes to this request.
-    Failed { link: LinkId, call: i64 },
+    Failed { link: LinkId, call: i64, failure: CallFailure },
     /// A connection is gone.
     Closed { link: LinkId },
     /// Somebody wants to know the numbers.
@@ -199,7 +199,7 @@ impl Driver {
                 self.bridge.handle_upstream(link, call, &bytes, now);
                 drop(permit);
             }
-            In::Failed { link, call } => self.bridge.fail_call(link, call, now),
+            In::Failed { link, call, failure } => self.bridge.fail_call(link, call, failure, now),
             In::Closed { link } => {
                 self.bridge.close_upstream(link, now);
                 self.end(link);

@@ -3,9 +3,10 @@
 use http::{Method, request::Parts};
 use mrtr_core::{
     Timestamp,
-    bridge::{HostId, HostKind, HostStream, Posted, SessionFault},
+    bridge::{HostId, HostKind, HostStream, Missed, Posted, Resumed, SessionFault},
     http::ReplyClass,
     jsonrpc::{Message, RequestId, admit},
+    wire::Version,
 };
 
 use super::{
@@ -68,16 +69,55 @@ impl Driver {
             self.flush();
             return finish(&visit.sink, Vec::new(), ReplyClass::Accepted);
         }
-        visit.sink.put(Item::Opened);
-        let key = (host, HostStream::Common);
-        for bytes in self.unheard.remove(&host).unwrap_or_default() {
-            // It is new: there is room.
-            let _ = visit.sink.message(bytes, None);
+        match self.sessions.resume(host, &Head(&visit.parts), now) {
+            Ok(resumed) => self.listen(host, visit.sink, visit.ticket, resumed, now),
+            Err(fault) => refuse(&visit.sink, fault),
         }
-        self.tickets.insert(visit.ticket, (host, Some(HostStream::Common)));
-        let stream = Stream { sink: visit.sink, ticket: visit.ticket, begins: None };
-        if let Some(before) = self.streams.insert(key, stream) {
+    }
+
+    /// A GET: the stream that belongs to no call, or one that the host has lost.
+    fn listen(&mut self, host: HostId, sink: Sink, ticket: u64, resumed: Option<Resumed>, now: Timestamp) {
+        let again = resumed.is_some();
+        let (name, missed, over) = match resumed {
+            Some(Resumed { stream, missed, over, .. }) => (stream, missed, over),
+            None => (HostStream::Common, Vec::new(), false),
+        };
+        if !again {
+            self.prime(host, &name, &sink, now);
+        }
+        sink.put(Item::Opened);
+        let ends = over && missed.last().is_none_or(|missed| missed.last.is_none());
+        for Missed { bytes, last, id, .. } in missed {
+            // It is new: there is room for all that is kept.
+            let _ = sink.event(bytes, last, Some(id));
+        }
+        if over {
+            if ends {
+                finish(&sink, Vec::new(), ReplyClass::Accepted);
+            }
+            return;
+        }
+        if name == HostStream::Common {
+            for bytes in self.unheard.remove(&host).unwrap_or_default() {
+                let id = self.sessions.say(host, &name, &bytes, None, now);
+                let _ = sink.event(bytes, None, id);
+            }
+        }
+        self.tickets.insert(ticket, (host, Some(name.clone())));
+        if let Some(before) = self.streams.insert((host, name), Stream { sink, ticket, begins: None }) {
             self.tickets.remove(&before.ticket);
+            if again {
+                // What was not written there was said here.
+                before.sink.cut();
+            }
+        }
+    }
+
+    /// A stream begins that can be taken up again, by hosts of 2025-11-25 even before anything was said on it.
+    fn prime(&mut self, host: HostId, name: &HostStream, sink: &Sink, now: Timestamp) {
+        let primes = self.bridge.host_version(host) == Some(Version::V2025_11_25);
+        if let Some(id) = self.sessions.begin_stream(host, name, now).filter(|_| primes) {
+            sink.put(Item::Prime(id));
         }
     }
 
@@ -126,6 +166,7 @@ impl Driver {
         match key {
             Some(key) if !self.streams.contains_key(&key) => {
                 self.tickets.insert(ticket, (host, Some(key.1.clone())));
+                self.prime(host, &key.1, &sink, now);
                 self.streams.insert(key, Stream { sink, ticket, begins: begins.then_some(identity) });
                 self.bridge.handle_host(host, &body, None, now);
                 self.flush();
@@ -170,23 +211,27 @@ impl Driver {
             return;
         }
         let key = (host, stream);
+        let common = key.1 == HostStream::Common;
+        let now = self.clock.now();
         let Some(found) = self.streams.get_mut(&key) else {
-            if key.1 == HostStream::Common && last.is_none() {
+            if common && last.is_none() {
                 let unheard = self.unheard.entry(host).or_default();
                 if unheard.len() == UNHEARD {
                     unheard.pop_front();
                 }
                 unheard.push_back(bytes);
+            } else if self.sessions.say(host, &key.1, &bytes, last, now).is_some() {
+                tracing::debug!(host = host.0, "a message is kept for a stream that was lost");
             } else {
                 tracing::debug!(host = host.0, "a message for a stream that is gone");
             }
             return;
         };
+        let event = self.sessions.say(host, &key.1, &bytes, last, now);
         if let Some(class) = last
             && let Some(identity) = found.begins.take()
         {
             let entropy = clock::entropy().ok().filter(|_| class == ReplyClass::Result);
-            let now = self.clock.now();
             match entropy {
                 Some(entropy) => {
                     let id = self.sessions.name(host, identity.principal(), &entropy, now);
@@ -196,7 +241,7 @@ impl Driver {
                 None => self.pending.push_back(In::Gone { host }),
             }
         }
-        let full = found.sink.message(bytes, last).is_err();
+        let full = found.sink.event(bytes, last, event).is_err();
         if (last.is_some() || full)
             && let Some(stream) = self.streams.remove(&key)
         {

@@ -274,7 +274,9 @@ impl Writer {
     }
 
     async fn write(&self, mut items: Items, accepts: Accepts, listens: bool, permit: OwnedSemaphorePermit) {
-        let mut reply = Reply::new(if listens { Accepts::EVENT_STREAM } else { accepts });
+        let accepts = if listens { Accepts::EVENT_STREAM } else { accepts };
+        let mut reply = Reply::new(accepts);
+        let mut prime = None;
         let mut closing = self.shared.closing.subscribe();
         let every = self.shared.bounds.keep_alive;
         let mut silence = pin!(sleep(every));
@@ -310,15 +312,36 @@ impl Writer {
                     let _ = self.named.set(id);
                     continue;
                 }
-                Some(Item::Opened | Item::Alive) => reply.keep_alive(&mut bytes),
+                Some(Item::Prime(id)) => {
+                    prime = Some(id);
+                    continue;
+                }
+                Some(Item::Opened | Item::Alive) => {
+                    let head = reply.keep_alive(&mut bytes);
+                    if let Some(id) = prime.take().filter(|_| head.is_some()) {
+                        id.write_prime(&mut bytes);
+                    }
+                    head
+                }
+                // It has been taken up elsewhere while this was on its way.
+                Some(Item::Message(_)) if items.is_cut() => return,
                 Some(Item::Message(message)) => match message.last {
                     // Cancelled: its stream ends without a word.
                     Some(_) if message.bytes.is_empty() && opened => return,
                     Some(class) => {
                         last = true;
+                        let opens = !accepts.json && accepts.event_stream && class.status() == 200;
+                        if let Some(id) = message.event.filter(|_| opened || opens) {
+                            id.write(&mut bytes);
+                        }
                         reply.finish(class, &message.bytes, &mut bytes)
                     }
-                    None => reply.notification(&message.bytes, &mut bytes),
+                    None => {
+                        if let Some(id) = message.event.filter(|_| accepts.event_stream) {
+                            id.write(&mut bytes);
+                        }
+                        reply.notification(&message.bytes, &mut bytes)
+                    }
                 },
             };
             opened |= head.is_some();

@@ -32,7 +32,7 @@
 //! | `hosts` | which response a message for a host over HTTP goes to |
 //! | `http`, `pipe` | the fronts: HTTP, a pair of pipes |
 //! | `process`, `url` | connections to upstreams |
-//! | `inbox` | the door for whoever answers questions that hosts cannot show |
+//! | `inbox` | the doors for whoever answers questions that hosts cannot show |
 //! | `probe` | which era an upstream is of |
 //! | `sink`, `metrics` | the queue to a peer; numbers for an operator |
 
@@ -71,7 +71,7 @@ use tokio::{
 
 use self::driver::{Driver, Events, In};
 #[cfg(unix)]
-pub use self::inbox::bind_inbox;
+pub use self::inbox::{InboxToken, TokenError, bind_inbox};
 pub use self::{http::Front, probe::EraUnknown};
 use crate::{
     client::{self, Stderr, UrlError, carry::Url},
@@ -262,6 +262,25 @@ impl Bridge {
     #[cfg(unix)]
     pub async fn serve_inbox(&self, listener: tokio::net::UnixListener) {
         inbox::serve(self, listener).await;
+    }
+
+    /// Serves those who have the token and answer questions in the inbox, for as long as it is polled. What goes by a line
+    /// at a socket ([`serve_inbox`](Self::serve_inbox)) goes here by `POST /inbox` with `Content-Type: application/json`,
+    /// the request as its body and `Authorization: Bearer` with the token; the reply is the body of the response (200).
+    ///
+    /// Without the token it is 401. A request with `Origin`, which only a page in a browser sends, or with a `Host` that
+    /// is not this machine, is 403 even with it.
+    ///
+    /// # Errors
+    ///
+    /// If the listener's address is not a loopback address, or it has none.
+    #[cfg(unix)]
+    pub async fn serve_inbox_at(
+        &self,
+        listener: tokio::net::TcpListener,
+        token: InboxToken,
+    ) -> io::Result<()> {
+        inbox::serve_loopback(self, listener, token).await
     }
 
     /// Its numbers; `None` once it has ended.

@@ -99,6 +99,14 @@ pub(crate) fn text(status: StatusCode, text: String) -> Response<ReplyBody> {
     respond(status, extra, ReplyBody::whole(text.into_bytes()))
 }
 
+/// A JSON text that nobody is to keep.
+#[cfg(all(unix, feature = "bridge"))]
+pub(crate) fn json(status: StatusCode, mut extra: Extra, text: String) -> Response<ReplyBody> {
+    extra.put("content-type", "application/json");
+    extra.put("cache-control", "no-store");
+    respond(status, extra, ReplyBody::whole(text.into_bytes()))
+}
+
 /// The response with the head that the core gives.
 pub(crate) fn reply(head: ReplyHead, mut extra: Extra, body: ReplyBody) -> Response<ReplyBody> {
     for (name, value) in head.headers() {

@@ -1,6 +1,7 @@
 //! The bridge through its public API, by hand-played hosts and upstreams (design §9).
 
 mod changes;
+mod failures;
 mod handoff;
 mod hosts;
 mod inbox;
@@ -8,6 +9,7 @@ mod params;
 mod parked;
 mod pools;
 mod relay;
+mod resumption;
 mod scripts;
 mod simulation;
 mod upstreams;

@@ -115,7 +115,7 @@ fn upstreams_that_fail() {
     let _ = (host, id);
     let (host, _) = world.call("alice", &forms(), &json!({}));
     let id = world.sent().1["id"].as_i64().unwrap();
-    world.bridge.fail_call(link, id, world.now);
+    world.bridge.fail_call(link, id, mrtr_core::bridge::CallFailure::Broken, world.now);
     world.result(link, id, json!({"resultType": "complete"}));
     assert_eq!(world.reply(host)["error"]["code"], -32603);
     let (host, _) = world.call("alice", &forms(), &json!({}));

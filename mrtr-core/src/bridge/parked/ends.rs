@@ -52,7 +52,8 @@ impl Bridge {
                 Ok(Some(urls)) => return self.urls_required(call, urls, now),
                 Ok(None) => Some({
                     let read = parked.method == AskingMethod::ResourcesRead;
-                    error_to_modern(error, read.then_some(&*parked.target))
+                    let error = error_to_modern(error, read.then_some(&*parked.target));
+                    lacking_to_modern(error, parked.can)
                 }),
                 Err(_) => Some(RpcError::internal("the upstream wants urls opened and names none")),
             },

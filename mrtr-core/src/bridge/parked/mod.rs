@@ -30,8 +30,8 @@ use crate::{
     seal::{ExchangeId, NewClaims, Ttl, Verdict},
     time::Timestamp,
     translate::{
-        Origin, UrlRequired, answer_to_legacy, ask_to_modern, error_to_modern, params_to_legacy,
-        result_to_modern, url_required,
+        Origin, UrlRequired, answer_to_legacy, ask_to_modern, error_to_modern, lacking_to_modern,
+        params_to_legacy, result_to_modern, url_required,
     },
     wire::{Action, AskKind, AskingMethod, ClientCapabilities, LogLevel, Requirement, key},
 };
@@ -242,7 +242,11 @@ impl Bridge {
     ) {
         let (host, id) = (attached.host, attached.id.clone());
         let owner = self.owner(host);
-        if self.usage.get(&owner).is_some_and(|usage| usage.parked >= self.config.quota.parked) {
+        let can = m.meta.capabilities;
+        let want = Want { upstream, owner: owner.clone(), host: can.union(self.config.inbox), asking: true };
+        // What cannot be asked anything never waits for an answer.
+        let full = self.usage.get(&owner).is_some_and(|usage| usage.parked >= self.config.quota.parked);
+        if full && self.may_be_asked(&want) {
             self.counts.over += 1;
             let error = busy("too many calls wait for answers (Quota::parked)", 1_000);
             return self.respond_error(host, &id, ReplyClass::Internal, &error);
@@ -257,9 +261,8 @@ impl Bridge {
         };
         let target = target.and_then(Json::as_string).unwrap_or_default();
         let call = u64::try_from(self.fresh_id()).unwrap_or(0);
-        let can = m.meta.capabilities;
         let parked = Parked {
-            owner: owner.clone(),
+            owner,
             upstream,
             link: None,
             method,
@@ -294,7 +297,6 @@ impl Bridge {
         };
         self.parked.insert(call, Box::new(parked));
         self.set_open(host, &id, Open::Parked(call));
-        let want = Want { upstream, owner, host: can.union(self.config.inbox), asking: true };
         match self.acquire(&want, now) {
             Some(link) => self.run_parked(call, link, now),
             None => {

@@ -23,8 +23,8 @@ use crate::{
     seal::{ExchangeId, NewClaims, SealError, Verdict},
     time::Timestamp,
     translate::{
-        Edit, Keep, ModernMeta, Tail, edit_object, error_to_legacy, error_to_modern, params_to_legacy,
-        params_to_modern, result_to_legacy, result_to_modern, write_message,
+        Edit, Keep, ModernMeta, Tail, edit_object, error_to_legacy, error_to_modern, lacking_to_modern,
+        params_to_legacy, params_to_modern, result_to_legacy, result_to_modern, write_message,
     },
     wire::{
         AskKind, AskingMethod, ClientCapabilities, Era, InputRequest, LogLevel, ResultKind, Version, key,

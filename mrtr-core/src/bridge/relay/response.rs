@@ -69,7 +69,7 @@ impl Bridge {
                 let bytes = with_id(whole, &relay.id);
                 return self.finish(relay.host, &relay.id, ReplyClass::HandlerError, bytes);
             }
-            (None, Era::Legacy) => error_to_modern(error, None),
+            (None, Era::Legacy) => lacking_to_modern(error_to_modern(error, None), relay.can),
             (Some(_), Era::Modern) => error_to_legacy(error, None),
         };
         self.respond_error(relay.host, &relay.id, class_of(error.code), &error);

@@ -1,5 +1,7 @@
 //! `mrtr bridge`: any host before any server.
 
+#[cfg(unix)]
+mod inbox;
 mod upstreams;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -85,11 +87,15 @@ pub(crate) struct Bridge {
     /// A file with certificates (PEM) that servers' may be issued by, beside the system's.
     #[arg(long, value_name = "FILE", help_heading = "Servers")]
     ca_file: Option<PathBuf>,
-    /// Questions that a host cannot show wait at this socket, which only you can open, for `mrtr inbox` to answer them.
-    /// Left out: the server hears that they cannot be asked.
+    /// Questions that a host cannot show wait here for `mrtr inbox` to answer them: at a socket of this path, which only
+    /// you can open, or at an address on this machine, 127.0.0.1:PORT, for whoever has its token. Left out: the server
+    /// hears that they cannot be asked.
     #[cfg(unix)]
-    #[arg(long, value_name = "PATH", help_heading = "Hosts")]
-    inbox: Option<PathBuf>,
+    #[arg(long, value_name = "ADDR|PATH", help_heading = "Inbox")]
+    inbox: Option<crate::inbox::Place>,
+    #[cfg(unix)]
+    #[command(flatten)]
+    inbox_token: crate::inbox::TokenArgs,
     #[command(flatten)]
     keys: Keys,
     /// Processes of one server. Each call that waits for an answer has one for itself.
@@ -98,7 +104,7 @@ pub(crate) struct Bridge {
     /// Requests under way at a time, of one principal.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     quota_calls: Option<usize>,
-    /// Calls that wait for answers at a time, of one principal.
+    /// Calls that wait for answers at a time, of one principal. Over it, calls that could be asked something are refused.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     quota_parked: Option<usize>,
     /// Seconds that calls which wait for answers are still served after SIGTERM, while no new ones are taken.
@@ -115,6 +121,8 @@ Examples:
       an old server for new hosts, at http://localhost:3000/mcp
   mrtr bridge --stdio --upstream https://mcp.example.com/mcp
       any server for a host that starts its servers, as the command in its configuration
+  mrtr bridge --listen --inbox 127.0.0.1:3001 -- old-server
+      questions that a host cannot show wait for: mrtr inbox list --inbox 127.0.0.1:3001
 
 The file of --config:
   [upstreams.files]                     # the name stands before those of its tools: files__read
@@ -184,13 +192,10 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
         *place = given.unwrap_or(*place);
     }
     #[cfg(unix)]
-    let inbox = inbox(&args, &mut config)?;
+    let door = inbox::Door::open(&args, &mut config).await?;
     let bridge = bridge::Bridge::start(config, reaches, Options::default()).map_err(Failure::usage)?;
     #[cfg(unix)]
-    let inbox = inbox.map(|listener| {
-        let bridge = bridge.clone();
-        tokio::spawn(async move { bridge.serve_inbox(listener).await })
-    });
+    let door = door.map(|door| door.serve(&bridge));
     let done = match args.listen {
         Some(address) => listen(&bridge, address, &args).await,
         None => {
@@ -200,22 +205,11 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
         }
     };
     #[cfg(unix)]
-    if let (Some(serving), Some(path)) = (inbox, &args.inbox) {
-        serving.abort();
-        let _ = std::fs::remove_file(path);
+    if let Some(door) = door {
+        door.end();
     }
     bridge.close().await;
     done
-}
-
-/// The socket of the inbox, if there is to be one.
-#[cfg(unix)]
-fn inbox(args: &Bridge, config: &mut Config) -> Result<Option<tokio::net::UnixListener>, Failure> {
-    let Some(path) = &args.inbox else { return Ok(None) };
-    let can = &mut config.inbox;
-    (can.form, can.url, can.sampling, can.roots) = (true, true, true, true);
-    let listener = bridge::bind_inbox(path);
-    listener.map(Some).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
 /// Says what is waited for, if it takes long: a server may have to be fetched first, and one may never say a word.

@@ -1,13 +1,12 @@
 //! `mrtr inbox`: questions that hosts cannot show, answered from a terminal.
 
-use std::path::PathBuf;
+mod place;
+mod speak;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::UnixStream,
-};
+
+pub(crate) use self::place::{Place, TokenArgs};
 
 use crate::{Failure, failure::Exit, show};
 
@@ -16,9 +15,11 @@ use crate::{Failure, failure::Exit, show};
 pub(crate) struct Inbox {
     #[command(subcommand)]
     what: What,
-    /// The socket that `mrtr bridge --inbox` has made.
-    #[arg(long, global = true, value_name = "PATH")]
-    inbox: Option<PathBuf>,
+    /// What `mrtr bridge --inbox` was given: the path of a socket, or an address on this machine.
+    #[arg(long, global = true, value_name = "ADDR|PATH")]
+    inbox: Option<Place>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 #[derive(Subcommand)]
@@ -45,10 +46,11 @@ enum What {
 }
 
 pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
-    let Some(path) = &inbox.inbox else {
-        return Err(Failure::usage("which inbox? mrtr inbox --inbox PATH …"));
+    let Some(place) = &inbox.inbox else {
+        return Err(Failure::usage("which inbox? mrtr inbox --inbox ADDR|PATH …"));
     };
-    let ask = async |request: Value| ask(path, &request).await;
+    let opened = inbox.token.open(place)?;
+    let ask = async |request: Value| speak::ask(&opened, &request).await;
     match &inbox.what {
         What::List => {
             let listed = ask(json!({"op": "list"})).await?;
@@ -92,17 +94,4 @@ fn whole(text: &str) -> Result<Value, Failure> {
         .map_err(|error| Failure::usage(format!("the answer is not JSON: {error}")))?;
     let is_whole = ["action", "role", "roots"].iter().any(|name| value.get(name).is_some());
     Ok(if is_whole { value } else { json!({"action": "accept", "content": value}) })
-}
-
-async fn ask(path: &std::path::Path, request: &Value) -> Result<Value, Failure> {
-    let lost = |error: std::io::Error| Failure::with(Exit::Transport, format!("{}: {error}", path.display()));
-    let mut stream = UnixStream::connect(path).await.map_err(lost)?;
-    stream.write_all(format!("{request}\n").as_bytes()).await.map_err(lost)?;
-    let mut reply = String::new();
-    BufReader::new(stream).read_line(&mut reply).await.map_err(lost)?;
-    let reply: Value = serde_json::from_str(&reply).map_err(|error| Failure::with(Exit::Protocol, error))?;
-    match reply.get("error").and_then(Value::as_str) {
-        Some(error) => Err(Failure::with(Exit::Refused, error)),
-        None => Ok(reply),
-    }
 }

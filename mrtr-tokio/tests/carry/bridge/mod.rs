@@ -1,5 +1,11 @@
 //! The bridge over tokio: HTTP and pipes on one side, processes and urls on the other.
 
+mod command;
+mod failures;
+#[cfg(unix)]
+mod inbox;
+mod resume;
+
 use std::{
     sync::{
         Arc,

@@ -1,5 +1,8 @@
 //! An upstream behind a url: a POST a message, sessions of the legacy eras, their stream by GET, their end by DELETE.
 
+mod failure;
+mod stream;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -12,10 +15,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use mrtr_core::{
     Limits,
-    bridge::LinkId,
-    framing::EventStreamDecoder,
-    http::{BodyPlan, Judgement, Sent, judge, name},
-    jsonrpc::{Message, RequestId, admit, write_error},
+    bridge::{CallFailure, LinkId},
+    http::{BodyPlan, HttpErrorKind, Judgement, Sent, judge, name},
+    jsonrpc::write_error,
     wire::Era,
 };
 use tokio::{
@@ -24,20 +26,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use self::stream::Stream;
 use super::driver::{Events, In};
 use crate::client::{WireError, carry::Url};
 
 /// How long a server may take to accept what wants no reply.
 const ACCEPTED: Duration = Duration::from_secs(10);
-
-/// A stream is taken up again so often without an event in between.
-const RESUMES: u32 = 5;
-
-/// The pause before that, unless the server says another one.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// However long the server says.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// Messages of one connection that wait for the bridge to look at them.
 const AHEAD: usize = 64;
@@ -185,30 +179,56 @@ impl Shared {
 
     /// A request, to the end of whatever comes back.
     async fn request(self: Arc<Self>, call: i64, bytes: Vec<u8>, headers: Headers) {
-        if let Err(problem) = self.try_request(call, bytes, &headers).await {
-            tracing::warn!(link = self.link.0, call, %problem, "a request to an upstream has failed");
-        }
+        let failure = match self.try_request(call, bytes, &headers).await {
+            Ok(None) => CallFailure::Broken,
+            Ok(Some(failure)) => {
+                tracing::warn!(
+                    link = self.link.0,
+                    call,
+                    kind = failure.kind(),
+                    "a request to an upstream has failed"
+                );
+                failure
+            }
+            Err(problem) => {
+                tracing::warn!(link = self.link.0, call, %problem, "a request to an upstream has failed");
+                failure::of_wire(&problem)
+            }
+        };
         // Nothing, if its response has come.
-        self.events.send(In::Failed { link: self.link, call });
+        self.events.send(In::Failed { link: self.link, call, failure });
     }
 
-    async fn try_request(&self, call: i64, bytes: Vec<u8>, headers: &Headers) -> Result<(), WireError> {
+    /// What its response was that is none, if it was.
+    async fn try_request(
+        &self,
+        call: i64,
+        bytes: Vec<u8>,
+        headers: &Headers,
+    ) -> Result<Option<CallFailure>, WireError> {
         let headers = self.headers(headers);
         let in_session = headers.contains_key(name::SESSION_ID);
         let response = self.url.send(Method::POST, headers, bytes.into()).await?;
         let status = response.status();
         if in_session && status == StatusCode::NOT_FOUND {
             self.events.send(In::Closed { link: self.link });
-            return Ok(());
+            return Ok(None);
         }
         if self.era == Era::Legacy && status.is_success() {
             self.session().learn(response.headers());
         }
         if !status.is_success() || plan(&response) == BodyPlan::Whole {
-            let (status, kind, bytes) = whole(response, &self.limits).await?;
-            return self
-                .judged(call, judge(Sent::Request, status, kind.as_deref(), &bytes, &self.limits))
-                .await;
+            let after = failure::retry_after(response.headers());
+            let (status, kind, bytes) = match whole(response, &self.limits).await {
+                // The status has said enough.
+                Err(_) if !status.is_success() => {
+                    let status = status.as_u16();
+                    return Ok(Some(CallFailure::Status { status, retry_after: after }));
+                }
+                read => read?,
+            };
+            let judgement = judge(Sent::Request, status, kind.as_deref(), &bytes, &self.limits);
+            return Ok(self.judged(call, judgement, after).await);
         }
         let mut stream = Stream::new(Some(call));
         if !stream.read(self, response.into_body()).await? && self.resumable(&stream) {
@@ -216,14 +236,23 @@ impl Shared {
             sleep(stream.retry).await;
             self.take_up(&mut stream).await;
         }
-        Ok(())
+        Ok(None)
     }
 
-    async fn judged(&self, call: i64, judgement: Judgement<'_>) -> Result<(), WireError> {
+    async fn judged(
+        &self,
+        call: i64,
+        judgement: Judgement<'_>,
+        after: Option<Duration>,
+    ) -> Option<CallFailure> {
         match judgement {
             Judgement::Message(bytes) => self.tell(Some(call), bytes.to_vec()).await,
             Judgement::Failed(fault) | Judgement::MaybeLegacy(fault) => {
-                let Some(error) = &fault.error else { return Err(fault.into()) };
+                // Who may call is between the bridge and its upstream, whatever words it has for it.
+                let ours = matches!(fault.kind, HttpErrorKind::Unauthorized | HttpErrorKind::Forbidden);
+                let Some(error) = fault.error.as_ref().filter(|_| !ours) else {
+                    return Some(failure::of_status(&fault, after));
+                };
                 // What the server said of the request, whatever id it put there.
                 let mut bytes = Vec::new();
                 write_error(&mut bytes, Some(&call.into()), error);
@@ -231,7 +260,7 @@ impl Shared {
             }
             Judgement::Accepted | _ => {}
         }
-        Ok(())
+        None
     }
 
     async fn tell(&self, call: Option<i64>, bytes: Vec<u8>) {
@@ -271,34 +300,6 @@ impl Shared {
     /// The stream that belongs to no call, if the server has one.
     async fn listen(self: Arc<Self>) {
         self.take_up(&mut Stream::new(None)).await;
-    }
-
-    fn resumable(&self, stream: &Stream) -> bool {
-        self.era == Era::Legacy && !stream.last_event.is_empty()
-    }
-
-    /// Reads a stream by GET, and again whenever it has ended, until it brings the reply, or nothing any more.
-    async fn take_up(&self, stream: &mut Stream) {
-        let mut empty = 0;
-        while empty < RESUMES {
-            let Some(mut headers) = self.of_session() else { return };
-            headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-            if let Ok(last) = HeaderValue::from_bytes(&stream.last_event)
-                && !last.is_empty()
-            {
-                headers.insert(HeaderName::from_static("last-event-id"), last);
-            }
-            let Ok(response) = self.url.send(Method::GET, headers, Bytes::new()).await else { return };
-            if response.status() != StatusCode::OK || plan(&response) != BodyPlan::Events {
-                return;
-            }
-            let before = stream.events;
-            if let Ok(true) = stream.read(self, response.into_body()).await {
-                return;
-            }
-            empty = if stream.events > before { 0 } else { empty + 1 };
-            sleep(stream.retry).await;
-        }
     }
 
     /// Tells the server that it may forget the session. Those that mind say 405.
@@ -369,60 +370,4 @@ pub(super) async fn whole(
     }
     let kind = head.headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
     Ok((head.status.as_u16(), kind, bytes))
-}
-
-/// An event stream, over all connections that it is read from.
-struct Stream {
-    call: Option<i64>,
-    last_event: Vec<u8>,
-    retry: Duration,
-    events: u64,
-}
-
-impl Stream {
-    const fn new(call: Option<i64>) -> Self {
-        Self { call, last_event: Vec::new(), retry: RETRY, events: 0 }
-    }
-
-    /// Reads to its end; whether the reply has come.
-    async fn read(&mut self, shared: &Shared, mut body: Incoming) -> Result<bool, WireError> {
-        let limit = shared.limits.message_bytes;
-        let mut decoder = EventStreamDecoder::new(limit);
-        loop {
-            while let Some(event) = decoder.next() {
-                self.events += 1;
-                let event = event.map_err(|_| WireError::TooLarge { limit })?;
-                if event.is_message() && !event.data.is_empty() {
-                    let bytes = event.data.to_vec();
-                    let last = self.is_reply(&bytes, &shared.limits);
-                    shared.tell(self.call, bytes).await;
-                    if last {
-                        return Ok(true);
-                    }
-                }
-            }
-            if !decoder.last_event_id().is_empty() {
-                self.last_event = decoder.last_event_id().into();
-            }
-            self.retry = decoder.retry().unwrap_or(self.retry).min(LONGEST_RETRY);
-            match body.frame().await {
-                None => return Ok(false),
-                Some(Err(error)) => return Err(WireError::Broken { cause: Some(error.into()) }),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        decoder.push(&data);
-                    }
-                }
-            }
-        }
-    }
-
-    fn is_reply(&self, data: &[u8], limits: &Limits) -> bool {
-        let Some(call) = self.call.map(RequestId::from) else { return false };
-        match admit(data, limits) {
-            Ok(Message::Response(response)) => response.id.is_none_or(|id| id == call),
-            Ok(Message::Request(_) | Message::Notification(_)) => false,
-            Err(refused) => refused.response_to == Some(call),
-        }
-    }
 }

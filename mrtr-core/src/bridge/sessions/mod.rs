@@ -1,11 +1,16 @@
-//! Which session a POST, GET or DELETE of a legacy host belongs to (R-052, R-240, R-241, G-44).
+//! Which session a POST, GET or DELETE of a legacy host belongs to (R-052, R-240, R-241, G-44), and what its streams may
+//! have to say again.
+
+mod kept;
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Bridge, HostId, Owner};
+use self::kept::Streams;
+pub use self::kept::{EventId, Missed, Resumed};
+use super::{Bridge, HostId, HostStream, Owner};
 use crate::{
     Entropy,
     error::{ErrorCode, RpcError},
@@ -27,11 +32,25 @@ pub struct SessionBounds {
     pub per_principal: usize,
     /// How long one may rest: nothing sent to it, no stream open. Default 30 min.
     pub idle: Duration,
+    /// How long what was sent on a stream is kept for a host that may have lost it. Default 60 s.
+    pub kept: Duration,
+    /// Bytes of it that one session keeps; then its oldest go first, and a message that is longer is not kept. Default
+    /// 256 KiB.
+    pub kept_bytes: usize,
+    /// Bytes of it in all; then each session makes room for its own. Default 64 MiB.
+    pub kept_bytes_in_all: usize,
 }
 
 impl Default for SessionBounds {
     fn default() -> Self {
-        Self { sessions: 10_000, per_principal: 64, idle: Duration::from_secs(30 * 60) }
+        Self {
+            sessions: 10_000,
+            per_principal: 64,
+            idle: Duration::from_secs(30 * 60),
+            kept: Duration::from_secs(60),
+            kept_bytes: 256 << 10,
+            kept_bytes_in_all: 64 << 20,
+        }
     }
 }
 
@@ -73,19 +92,22 @@ pub struct HostSessions {
     /// By the digest of the id: how long a look-up takes says nothing about ids.
     table: BTreeMap<[u8; 32], Entry>,
     names: BTreeMap<HostId, [u8; 32]>,
+    /// What all streams keep.
+    bytes: usize,
 }
 
 struct Entry {
     owner: Owner,
     host: HostId,
     used: Timestamp,
+    streams: Streams,
 }
 
 impl HostSessions {
     /// None yet.
     #[must_use]
     pub const fn new(bounds: SessionBounds) -> Self {
-        Self { bounds, table: BTreeMap::new(), names: BTreeMap::new() }
+        Self { bounds, table: BTreeMap::new(), names: BTreeMap::new(), bytes: 0 }
     }
 
     /// How many there are.
@@ -167,20 +189,89 @@ impl HostSessions {
     ) -> String {
         let id = format!("{:032x}", u128::from_be_bytes(entropy.expand(b"bridge/session")));
         let key = digest(id.as_bytes());
-        self.table.insert(key, Entry { owner: Owner::new(principal), host, used: now });
+        self.table.insert(
+            key,
+            Entry { owner: Owner::new(principal), host, used: now, streams: Streams::default() },
+        );
         self.names.insert(host, key);
         id
     }
 
     /// Forgets a host's session; whether it had one.
     pub fn forget(&mut self, host: HostId) -> bool {
-        self.names.remove(&host).is_some_and(|key| self.table.remove(&key).is_some())
+        let entry = self.names.remove(&host).and_then(|key| self.table.remove(&key));
+        self.bytes -= entry.as_ref().map_or(0, |entry| entry.streams.bytes);
+        entry.is_some()
+    }
+
+    /// A stream to a session's host begins: the response to one of its requests, or to a GET. With
+    /// [`EventId::write_prime`] it can be taken up before anything was said on it; hosts of revisions before 2025-11-25
+    /// do not know such events. `None` if the host has no session yet.
+    pub fn begin_stream(&mut self, host: HostId, stream: &HostStream, now: Timestamp) -> Option<EventId> {
+        let entry = self.names.get(&host).and_then(|key| self.table.get_mut(key))?;
+        Some(entry.streams.begin(stream, now))
+    }
+
+    /// The id of the event that carries this message, which is kept in case the host loses it: say so of every message
+    /// on a stream that has begun, whether or not anybody reads it now. `None` if it has not.
+    pub fn say(
+        &mut self,
+        host: HostId,
+        stream: &HostStream,
+        bytes: &[u8],
+        last: Option<ReplyClass>,
+        now: Timestamp,
+    ) -> Option<EventId> {
+        let SessionBounds { kept, kept_bytes, kept_bytes_in_all, .. } = self.bounds;
+        let entry = self.names.get(&host).and_then(|key| self.table.get_mut(key))?;
+        let before = entry.streams.bytes;
+        entry.streams.forget_old(now, kept);
+        let others = self.bytes - before;
+        let room = kept_bytes.min(kept_bytes_in_all.saturating_sub(others));
+        let id = entry.streams.say(stream, bytes, last, room, now);
+        self.bytes = others + entry.streams.bytes;
+        id
+    }
+
+    /// The stream that a GET of a session's host wants to take up again, by its `Last-Event-ID`; `None` if it has none
+    /// and wants the stream that belongs to no request.
+    ///
+    /// What is said again is bounded ([`SessionBounds::kept_bytes`]): of a host that was away for long the oldest is gone.
+    /// It is said once: nothing of what came up to that event, nothing of other streams.
+    ///
+    /// # Errors
+    ///
+    /// 400, if there is no such event in this session, or its stream is not kept any more.
+    pub fn resume<H: Headers + ?Sized>(
+        &mut self,
+        host: HostId,
+        headers: &H,
+        now: Timestamp,
+    ) -> Result<Option<Resumed>, SessionFault> {
+        let found = match single(headers, "Last-Event-ID") {
+            Single::Absent => return Ok(None),
+            Single::One(event) => core::str::from_utf8(event).ok().and_then(|event| {
+                let entry = self.names.get(&host).and_then(|key| self.table.get_mut(key))?;
+                self.bytes -= entry.streams.bytes;
+                entry.streams.forget_old(now, self.bounds.kept);
+                self.bytes += entry.streams.bytes;
+                entry.streams.after(event)
+            }),
+            Single::Conflicting => None,
+        };
+        found.map(Some).ok_or_else(|| {
+            let what = "Last-Event-ID names no event that is kept";
+            fault(None, &RpcError::new(ErrorCode::INVALID_REQUEST, what), ReplyClass::InvalidRequest)
+        })
     }
 
     /// Forgets what has rested too long and is not `busy`; whose it was.
     pub fn sweep(&mut self, now: Timestamp, busy: impl Fn(HostId) -> bool) -> Vec<HostId> {
         let mut over = Vec::new();
         for entry in self.table.values_mut() {
+            self.bytes -= entry.streams.bytes;
+            entry.streams.forget_old(now, self.bounds.kept);
+            self.bytes += entry.streams.bytes;
             if busy(entry.host) {
                 entry.used = entry.used.max(now);
             } else if now > entry.used.saturating_add(self.bounds.idle) {
@@ -244,8 +335,9 @@ impl core::fmt::Debug for HostSessions {
 }
 
 impl Bridge {
-    /// The revision that was settled on with a legacy host.
-    fn host_version(&self, host: HostId) -> Option<Version> {
+    /// The revision that was settled on with a legacy host; `None` if it is none, or has not begun.
+    #[must_use]
+    pub fn host_version(&self, host: HostId) -> Option<Version> {
         match &self.hosts.get(&host)?.era {
             super::host::HostEra::Legacy(legacy) => Some(legacy.version),
             super::host::HostEra::Unknown | super::host::HostEra::Modern => None,

@@ -1,0 +1,217 @@
+//! Calls that get no response: their host hears why, in words of the bridge's own (BT-6, R-019); a capability that an
+//! upstream misses.
+
+use std::time::Duration;
+
+use mrtr_core::{
+    bridge::{CallFailure, HostId, HostKind, HostStream, LinkId, Transport},
+    http::ReplyClass,
+    jsonrpc::RequestId,
+    wire::Era,
+};
+use mrtr_tests::bridge::{Said, World, config};
+use serde_json::{Value, json};
+
+use super::{forms, rests, text};
+
+fn status(status: u16, seconds: Option<u64>) -> CallFailure {
+    let mut failure = CallFailure::Status { status, retry_after: None };
+    if let CallFailure::Status { retry_after, .. } = &mut failure {
+        *retry_after = seconds.map(Duration::from_secs);
+    }
+    failure
+}
+
+/// Every way in which a call can fail, and what the host gets as `data`.
+fn failures() -> Vec<(CallFailure, Value)> {
+    vec![
+        (CallFailure::Unreachable, json!({"kind": "unreachable"})),
+        (CallFailure::Broken, json!({"kind": "broken"})),
+        (CallFailure::TimedOut, json!({"kind": "timeout"})),
+        (status(401, None), json!({"kind": "unauthorized", "status": 401})),
+        (status(403, None), json!({"kind": "forbidden", "status": 403})),
+        (status(404, None), json!({"kind": "not_found", "status": 404})),
+        (status(429, Some(7)), json!({"kind": "too_many_requests", "status": 429, "retryAfterMs": 7_000})),
+        (status(503, Some(0)), json!({"kind": "unavailable", "status": 503, "retryAfterMs": 0})),
+        (status(502, None), json!({"kind": "http_status", "status": 502})),
+        (CallFailure::Redirected, json!({"kind": "redirected"})),
+        (CallFailure::NoMessage, json!({"kind": "no_message"})),
+        (CallFailure::TooLarge { limit: 9 }, json!({"kind": "too_large"})),
+        (CallFailure::NoCredentials, json!({"kind": "no_credentials"})),
+        (CallFailure::Unsayable, json!({"kind": "unsayable"})),
+    ]
+}
+
+/// A host that has a call at an upstream: its connection there, its id there.
+fn under_way(host_era: Era, upstream: Era) -> (World, HostId, LinkId, i64) {
+    let mut world = World::single(Transport::Http, upstream);
+    let host = match host_era {
+        Era::Modern => world.call("alice", &forms(), &json!({})).0,
+        Era::Legacy => {
+            let host = world.host(HostKind::Session, "alice");
+            world.send(
+                host,
+                &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                    "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+                    "clientInfo": {"name": "h", "version": "1"}}}),
+            );
+            let said = world.take();
+            let (link, id) = said
+                .iter()
+                .find_map(|said| match said {
+                    Said::Up { link, .. } => Some((*link, said.json()["id"].as_i64().unwrap())),
+                    _ => None,
+                })
+                .unwrap();
+            let result = match upstream {
+                Era::Modern => {
+                    json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+                }
+                Era::Legacy => {
+                    json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "o", "version": "1"}})
+                }
+            };
+            world.result(link, id, result);
+            world.send(host, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+            world.take();
+            let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}});
+            world.send(host, &call);
+            host
+        }
+    };
+    if (host_era, upstream) == (Era::Modern, Era::Legacy) {
+        let (link, _, said) = world.begin("2025-11-25");
+        return (world, host, link, said[1].json()["id"].as_i64().unwrap());
+    }
+    let said = world.take();
+    let sent = said.iter().find(|said| matches!(said, Said::Up { .. })).unwrap();
+    let Said::Up { link, .. } = sent else { unreachable!() };
+    let id = sent.json()["id"].as_i64().unwrap();
+    (world, host, *link, id)
+}
+
+/// BT-6: whoever asks and whoever was asked, the host hears once why there is no response, by `-32603`,
+/// which both eras have, and by a kind.
+#[test]
+fn a_host_of_either_era_hears_why_r019() {
+    for (host_era, upstream) in [
+        (Era::Modern, Era::Modern),
+        (Era::Modern, Era::Legacy),
+        (Era::Legacy, Era::Modern),
+        (Era::Legacy, Era::Legacy),
+    ] {
+        for (failure, data) in failures() {
+            let (mut world, host, link, id) = under_way(host_era, upstream);
+            world.fail(link, id, failure);
+            // Late words change nothing.
+            world.fail(link, id, CallFailure::Broken);
+            world.result(link, id, text("late"));
+            let mut replies = world.take();
+            replies.retain(|said| matches!(said, Said::Host { .. }));
+            let [Said::Host { host: to, stream, raw, last }] = replies.as_slice() else {
+                panic!("{replies:?}")
+            };
+            assert_eq!((*to, *last), (host, Some(ReplyClass::Internal)), "{raw}");
+            let error = serde_json::from_str::<Value>(raw).unwrap()["error"].take();
+            assert_eq!(
+                (&error["code"], &error["data"]),
+                (&json!(-32603), &data),
+                "{host_era:?} {upstream:?}"
+            );
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("upstream"), "{message}");
+            if host_era == Era::Legacy {
+                assert_eq!(*stream, HostStream::Request(RequestId::from(1)));
+            }
+            rests(&world);
+        }
+    }
+}
+
+/// A session that does not begin: the calls that wait for it hear why it did not.
+#[test]
+fn what_waits_for_a_session_hears_why_there_is_none() {
+    let mut world = World::single(Transport::Http, Era::Legacy);
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let said = world.take();
+    let Said::Up { link, .. } = said[1] else { panic!("{said:?}") };
+    assert_eq!(said[1].json()["method"], "initialize");
+    world.fail(link, said[1].json()["id"].as_i64().unwrap(), status(401, None));
+    let said = world.take();
+    let reply = said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap();
+    assert_eq!(reply.json()["error"]["data"], json!({"kind": "unauthorized", "status": 401}));
+    assert!(said.iter().any(|said| matches!(said, Said::Closed { .. })));
+    let _ = host;
+    rests(&world);
+}
+
+/// BT-6: a legacy upstream says `-32603` and names what it misses. A host that did not declare that hears
+/// `-32021`, as from a modern server; one that did hears what the upstream said.
+#[test]
+fn a_capability_that_a_legacy_upstream_misses_is_named_as_such_r106() {
+    let missing = |required: Value| json!({"code": -32603, "message": "cannot ask", "data": {"requiredCapabilities": required}});
+    let cases = [
+        (json!({}), missing(json!({"sampling": {}})), true),
+        (forms(), missing(json!({"sampling": {}})), true),
+        (forms(), missing(json!({"elicitation": {"url": {}}})), true),
+        (json!({"sampling": {}}), missing(json!({"sampling": {"tools": {}}})), true),
+        (forms(), missing(json!({"elicitation": {}})), false),
+        (json!({"sampling": {}}), missing(json!({"sampling": {}})), false),
+        // Names, not objects; things that no host declares; nothing.
+        (json!({}), missing(json!(["sampling"])), false),
+        (json!({}), missing(json!({"sampling": true})), false),
+        (json!({}), missing(json!({"teleport": {}})), false),
+        (json!({}), missing(json!({})), false),
+        (json!({}), json!({"code": -32603, "message": "m"}), false),
+        // Another code is another thing.
+        (
+            json!({}),
+            json!({"code": -32602, "message": "m", "data": {"requiredCapabilities": {"sampling": {}}}}),
+            false,
+        ),
+    ];
+    for (capabilities, error, becomes) in cases {
+        let mut world = World::single(Transport::Pipe, Era::Legacy);
+        let (host, id) = world.call("alice", &capabilities, &json!({}));
+        let (link, _, said) = world.begin("2025-11-25");
+        let call = said[1].json()["id"].as_i64().unwrap();
+        world.error(link, call, error.clone());
+        let said = world.take();
+        let Said::Host { host: to, last, raw, .. } = &said[0] else { panic!("{said:?}") };
+        let reply: Value = serde_json::from_str(raw).unwrap();
+        assert_eq!((*to, &reply["id"]), (host, &json!(id)));
+        if becomes {
+            assert_eq!(*last, Some(ReplyClass::MissingCapability));
+            assert_eq!((&reply["error"]["code"], &reply["error"]["data"]), (&json!(-32021), &error["data"]));
+        } else {
+            assert_eq!(last.unwrap().status(), 200);
+            assert_eq!(reply["error"], error, "{capabilities}");
+        }
+        rests(&world);
+    }
+}
+
+/// `Quota::parked` is about calls that could be asked something: what cannot never waits for an answer.
+#[test]
+fn a_call_that_cannot_be_asked_is_no_matter_of_the_parked_quota() {
+    let mut config = config(&[("up", Transport::Pipe, Era::Legacy)]);
+    config.quota.parked = 1;
+    let mut world = World::new(config);
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    world.up(link, &mrtr_tests::bridge::form(json!(1), "q"));
+    world.pass(Duration::from_millis(10));
+    assert_eq!(world.reply(host)["result"]["resultType"], "input_required");
+    let _ = said;
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let refused = world.reply(host);
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]),
+        (&json!(-32603), &json!({"retryAfterMs": 1000}))
+    );
+    let (host, _) = world.call("alice", &json!({}), &json!({}));
+    let (link, promise, said) = world.begin("2025-11-25");
+    assert_eq!(promise, json!({}));
+    world.result(link, said[1].json()["id"].as_i64().unwrap(), text("done"));
+    assert_eq!(world.reply(host)["result"]["content"][0]["text"], "done");
+}
