@@ -24,7 +24,22 @@ function glue(text, classes) {
     .replaceAll(/^export (class|function) /gm, "$1 ")
     .replace(/^\/\* @ts-self-types.*\n/, "");
   if (/^export /m.test(body)) throw new Error("an export was left over");
-  return `export function instantiate(module) {\n${body}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+  return `export function instantiate(module) {\n${typed(body)}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+}
+
+/**
+ * What is not of its type is written beside the memory that was got for it, and the instance traps or worse. Handlers
+ * written in JavaScript have no compiler that would stop them, and pass on what clients sent.
+ */
+function typed(body) {
+  const checks = {
+    "passStringToWasm0(arg, malloc, realloc)": 'typeof arg !== "string") throw new TypeError(`a string is needed, not ${typeof arg}`',
+    "passArray8ToWasm0(arg, malloc)": "!ArrayBuffer.isView(arg) || arg.BYTES_PER_ELEMENT !== 1) throw new TypeError(`a Uint8Array is needed, not ${typeof arg}`",
+  };
+  return Object.entries(checks).reduce((text, [head, check]) => {
+    if (!text.includes(`function ${head} {`)) throw new Error(`wasm-bindgen writes no ${head} any more`);
+    return text.replace(`function ${head} {`, () => `function ${head} {\n    if (${check});`);
+  }, body);
 }
 
 function types(text, classes) {

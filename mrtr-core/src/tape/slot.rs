@@ -291,8 +291,8 @@ impl Tape {
                 optional: false,
                 solicited,
                 polled: false,
-                // What a detached task asks after the end has nobody to answer it.
-                resolution: self.ended.then_some(Resolution::Ended),
+                // What a detached task asks after the end, or a commit, has nobody to answer it.
+                resolution: self.closed.then_some(Resolution::Ended),
                 taken: false,
                 waits: false,
                 errand: Errand::Idle,
