@@ -71,8 +71,8 @@ export class Required {
  * });
  * ```
  *
- * The protection is that of other handlers: the state is sealed and bound, and an answer counts only for the question
- * that was asked. A ledger does not cover it.
+ * The protection is that of other handlers: the state is sealed and bound, an answer counts only for the question that was
+ * asked, and with a ledger a state is used once (B1).
  */
 export class Exchange {
   readonly #attempt: Attempt;
