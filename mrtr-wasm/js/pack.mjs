@@ -103,6 +103,8 @@ for (const [role, classes] of Object.entries(roles)) {
 
 const root = join(sources, "../..");
 cpSync(join(root, "mrtr-wasm/README.md"), join(out, "README.md"));
+// The README speaks of them, and whoever has the package has no clone.
+cpSync(join(root, "mrtr-wasm/examples"), join(out, "examples"), { recursive: true });
 for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) cpSync(join(root, name), join(out, name));
 writeFileSync(
   join(out, "package.json"),
@@ -116,7 +118,7 @@ writeFileSync(
       sideEffects: ["./*/node.js", "./*/workerd.js", "./*/browser.js", "./*/bare.js"],
       engines: { node: ">=20" },
       exports: { ...exported, "./package.json": "./package.json" },
-      files: ["lib", ...Object.keys(roles)],
+      files: ["lib", "examples", ...Object.keys(roles)],
     },
     null,
     2,
