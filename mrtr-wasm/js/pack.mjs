@@ -45,7 +45,8 @@ function typed(body) {
 function types(text, classes) {
   const end = text.indexOf("export type InitInput");
   const members = classes.map((name) => `  ${name}: typeof ${name};`).join("\n");
-  return `${text.slice(0, end)}
+  // Not every compiler that the package meets knows `Symbol.dispose`, and nobody but this package frees what is here.
+  return `${text.slice(0, end).replaceAll(/^ *\[Symbol\.dispose\]\(\): void;\n/gm, "")}
 export interface Glue {
 ${members}
 }
