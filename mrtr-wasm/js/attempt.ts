@@ -1,10 +1,11 @@
+import { carryOut } from "./command.js";
 import { Context, failure } from "./context.js";
-import { AskFailed, AskInvalid, AttemptEnded, McpError } from "./errors.js";
+import { AskFailed, AskInvalid, AttemptEnded } from "./errors.js";
 import { Exchange, Required } from "./exchange.js";
 import type { Call } from "./glue.js";
-import type { Glue } from "./runtime.js";
-import { trapped } from "./runtime.js";
-import type { LedgerStore } from "./store.js";
+import { type Given, type Handler, type Sink, type Surroundings, answered, heads, result as sendable } from "./reply.js";
+import { type Glue, trapped } from "./runtime.js";
+import { json, quietly } from "./values.js";
 
 /** What `Call.poll` gives; the constants of `call.rs`. */
 const IDLE = 0;
@@ -15,33 +16,6 @@ const LAST_CHUNK = 4;
 const STORE = 5;
 const COMMIT = 6;
 const SUSPENDED = 7;
-
-/** Where the reply goes. */
-export interface Sink {
-  /** The head and the first piece; it is the whole reply if `last`. */
-  begin(status: number, headers: readonly (readonly [string, string])[], bytes: Uint8Array, last: boolean): void;
-  /** A further piece. */
-  piece(bytes: Uint8Array, last: boolean): void;
-  /** The reply takes longer than a turn. */
-  lingers?(): void;
-  /** The instance has trapped: there is no reply, or no more of it if it has begun. */
-  broken(error: unknown, begun: boolean): void;
-}
-
-/** A handler as it was registered. */
-export interface Handler {
-  name: string;
-  run(context: Context, args: unknown): unknown;
-  exchange?(exchange: Exchange, args: unknown): unknown;
-  args(text: string): { args: unknown } | { problem: string };
-}
-
-export interface Surroundings {
-  handlers: readonly Handler[];
-  store: LedgerStore | undefined;
-  report(message: string, error?: unknown): void;
-  ended(attempt: Attempt): void;
-}
 
 type Waiter = {
   key: string;
@@ -62,7 +36,7 @@ export class Attempt {
   readonly #around: Surroundings;
   readonly #waiters = new Map<number, Waiter>();
   readonly #commits = new Map<number, () => void | Promise<void>>();
-  #releases: (() => void)[] = [];
+  #releases: (() => unknown)[] = [];
   #abort: AbortController | undefined;
   #handler: Handler | undefined;
   #begun = false;
@@ -107,7 +81,7 @@ export class Attempt {
 
   #run(): void {
     const call = this.#call;
-    for (;;) {
+    while (!this.#freed) {
       switch (call.poll(Date.now())) {
         case IDLE:
           this.#deliver();
@@ -160,7 +134,17 @@ export class Attempt {
     const handler = this.#around.handlers[number];
     if (handler === undefined) return this.#call.failed_ask("x", "");
     this.#handler = handler;
-    const given = handler.args(this.#call.arguments());
+    let given: Given | Promise<Given>;
+    try {
+      given = handler.args(this.#call.arguments());
+    } catch (error) {
+      return this.#failed(error);
+    }
+    if (given instanceof Promise) given.then((given) => this.#ended(() => this.#enter(handler, given, returning)));
+    else this.#enter(handler, given, returning);
+  }
+
+  #enter(handler: Handler, given: Given, returning: boolean): void {
     if ("problem" in given) return this.#call.refused_arguments(given.problem);
     let result: unknown;
     try {
@@ -189,19 +173,27 @@ export class Attempt {
   }
 
   #returned(value: unknown): void {
-    if (value instanceof Required) return this.#call.require(value.state);
     if (typeof value === "string") return this.#call.returned_text(value);
-    const text = JSON.stringify(value);
-    if (text === undefined) this.#around.report(`${this.#handler?.name}: the handler returned nothing`);
-    this.#call.returned(text ?? "");
+    let text: string | undefined;
+    try {
+      if (value instanceof Required && this.#handler?.exchange !== undefined) return value.hand(this.#call);
+      text = sendable(value, this.#handler?.member ?? "content");
+    } catch (error) {
+      return this.#failed(error, "what the handler returned cannot be sent");
+    }
+    this.#call.returned(text);
   }
 
-  #failed(error: unknown): void {
-    if (error instanceof McpError) {
-      return this.#call.failed(error.rpcCode, error.message, JSON.stringify(error.data));
+  #failed(error: unknown, what = "the handler threw"): void {
+    let own: ReturnType<typeof answered>;
+    try {
+      own = answered(error);
+    } catch (fault) {
+      [error, what] = [fault, "the error that the handler threw cannot be sent"];
     }
+    if (own !== undefined) return this.#call.failed(...own);
     if (error instanceof AskInvalid) return this.#call.failed_ask("i", error.reason);
-    if (!(error instanceof AskFailed)) this.#around.report(`${this.#handler?.name}: the handler threw`, error);
+    if (!(error instanceof AskFailed)) this.#around.report(`${this.#handler?.name}: ${what}`, error);
     this.#call.failed_ask("x", "");
   }
 
@@ -239,22 +231,10 @@ export class Attempt {
 
   async #store(): Promise<void> {
     const call = this.#call;
-    let [what, current]: [string, Uint8Array | undefined] = ["", undefined];
-    const store = this.#around.store;
-    try {
-      const key = call.store_key();
-      if (store !== undefined && call.store_sets()) {
-        const said = await store.compareAndSet(key, call.store_expected(), call.store_new(), call.store_expires());
-        if (said === true) what = "a";
-        else if (said === "full") what = "f";
-        else [what, current] = ["c", said.current];
-      } else if (store !== undefined) [what, current] = ["c", await store.get(key)];
-    } catch (error) {
-      this.#around.report("the ledger's store failed", error);
-    }
+    const [what, current] = await carryOut(call, this.#around.store, this.#around.report);
     if (this.#freed) return;
     try {
-      call.stored(what === "" ? "x" : what, current);
+      call.stored(what, current);
     } catch (error) {
       return this.#break(error);
     }
@@ -271,10 +251,15 @@ export class Attempt {
     if (this.#freed) return;
     const call = this.#call;
     try {
+      let own: ReturnType<typeof answered>;
+      try {
+        own = answered(failed);
+      } catch (fault) {
+        failed = fault;
+      }
       if (failed === undefined) call.committed(number);
-      else if (failed instanceof McpError) {
-        call.commit_failed(number, failed.rpcCode, failed.message, JSON.stringify(failed.data));
-      } else {
+      else if (own !== undefined) call.commit_failed(number, ...own);
+      else {
         this.#around.report(`${this.#handler?.name}: a step of the commit threw`, failed);
         call.commit_broke(number);
       }
@@ -288,15 +273,8 @@ export class Attempt {
 
   /** Uses the call, as long as the attempt is not over. */
   use<T>(what: string, work: (call: Call) => T): T {
-    if (this.#left || this.#freed) {
-      const ended = new AttemptEnded(what);
-      // Its promise may be nobody's: say it once.
-      if (!warned) {
-        warned = true;
-        this.#around.report(`${this.#handler?.name}: ${ended.message}`);
-      }
-      throw ended;
-    }
+    const ended = this.#over(what);
+    if (ended !== undefined) throw ended;
     try {
       return work(this.#call);
     } catch (error) {
@@ -305,13 +283,39 @@ export class Attempt {
     }
   }
 
+  /** Why the call cannot be used. Its promise may be nobody's: it is reported once. */
+  #over(what: string): AttemptEnded | undefined {
+    if (!this.#left && !this.#freed) return undefined;
+    const ended = new AttemptEnded(what);
+    if (!warned) {
+      warned = true;
+      this.#around.report(`${this.#handler?.name}: ${ended.message}`);
+    }
+    return ended;
+  }
+
+  /** Sends something on the way. A timer that does so after the end harms nobody. */
+  notify(what: string, work: (call: Call) => void): void {
+    if (this.#over(what) !== undefined) return;
+    this.use(what, work);
+    this.flush();
+  }
+
+  /** What is kept of the answer is made of it. */
+  keeps(wait: number, key: string): void {
+    if (this.#settled.has(wait)) throw new TypeError(`keep(${key}): the ask is awaited already`);
+    this.use(`keep(${key})`, (call) => call.keeps(wait));
+  }
+
   /** The answer to an ask that is waited for now. */
   wait<T>(
     wait: number,
     key: string,
     read: (letter: string, rest: string) => T,
     check: (() => boolean | Promise<boolean>) | undefined,
+    project?: (value: unknown) => T,
   ): Promise<T> {
+    if (this.#withdrawn.has(wait)) return Promise.reject(new AskFailed(key, "the question was taken back"));
     const known = this.#waiters.get(wait) ?? this.#settled.get(wait);
     if (known !== undefined) return known.promise as Promise<T>;
     if (this.#left || this.#freed) return Promise.reject(new AttemptEnded(key));
@@ -323,6 +327,7 @@ export class Attempt {
       const error = failure(key, letter, rest);
       try {
         if (error !== undefined) reject(error);
+        else if (project !== undefined) resolve(this.#keep(wait, key, letter, rest, read, project));
         else resolve(read(letter, rest));
       } catch (fault) {
         reject(fault);
@@ -341,18 +346,44 @@ export class Attempt {
   }
   readonly #settled = new Map<number, Waiter>();
 
+  /** What is kept of an answer: found again, or made of it and handed in. It is read back as every later run will. */
+  #keep<T>(
+    wait: number,
+    key: string,
+    letter: string,
+    rest: string,
+    read: (letter: string, rest: string) => unknown,
+    project: (value: unknown) => T,
+  ): T {
+    if (rest.startsWith("k")) return JSON.parse(rest.slice(1)) as T;
+    const made = project(read(letter, rest));
+    const text = json(made === undefined ? null : made);
+    if (text === undefined || made instanceof Promise) throw new TypeError(`what keep(${key}) makes is not JSON`);
+    this.use(`keep(${key})`, (call) => {
+      call.made(wait, text);
+      call.wait(wait);
+    });
+    return JSON.parse(text) as T;
+  }
+
   withdraw(wait: number): void {
     if (this.#left || this.#freed) return;
+    // An answer that has come stays.
+    if (!this.#settled.has(wait) || this.#waiters.has(wait)) this.#withdrawn.add(wait);
     this.#waiters.delete(wait);
     this.use("withdraw", (call) => call.withdraw(wait));
     this.#rest();
   }
 
+  readonly #withdrawn = new Set<number>();
+
   onCommit(step: () => void | Promise<void>): void {
+    if (typeof step !== "function") throw new TypeError("onCommit: a function is needed");
     this.#commits.set(this.use("onCommit", (call) => call.on_commit()), step);
   }
 
-  onSuspend(release: () => void): void {
+  onSuspend(release: () => unknown): void {
+    if (typeof release !== "function") throw new TypeError("onSuspend: a function is needed");
     if (this.#left || this.#freed) throw new AttemptEnded("onSuspend");
     this.#releases.push(release);
   }
@@ -400,14 +431,22 @@ export class Attempt {
   #arm(at: number): void {
     clearTimeout(this.#timer);
     if (at === 0) return;
-    this.#timer = setTimeout(
-      () => {
-        if (this.#left || this.#freed) return;
-        this.#call.rests();
-        this.poll();
-      },
-      Math.max(1, at - Date.now()),
-    );
+    // A timer has 31 bits; one that comes early finds nothing to do.
+    const wait = Math.min(Math.max(1, at - Date.now()), 0x7fff_ffff);
+    this.#timer = setTimeout(() => {
+      if (!this.#left) this.#safely((call) => call.rests());
+    }, wait);
+  }
+
+  /** Tells the engine something, and goes on. */
+  #safely(work: (call: Call) => void): void {
+    if (this.#freed) return;
+    try {
+      work(this.#call);
+    } catch (error) {
+      return this.#break(error);
+    }
+    this.poll();
   }
 
   /** It takes longer than a turn: from now on silence is broken, and somebody may leave. Most requests never get here. */
@@ -417,33 +456,24 @@ export class Attempt {
     macrotask(() => {
       this.#lingerDue = false;
       if (this.#freed || this.#keepAlive !== undefined) return;
-      this.#keepAlive = setInterval(() => this.#silent(), KEEP_ALIVE_MS);
+      this.#keepAlive = setInterval(() => this.#safely((call) => call.silent()), KEEP_ALIVE_MS);
       this.#sink.lingers?.();
     });
   }
   #lingerDue = false;
 
-  #silent(): void {
-    if (this.#freed) return;
-    this.#call.silent();
-    this.poll();
-  }
-
   // How it ends.
 
   /** Nobody reads the reply any more (R-187). */
   gone(): void {
-    if (this.#freed) return;
-    const goesOn = this.#call.leave();
-    if (!goesOn) this.#leave();
-    this.poll();
+    this.#safely((call) => {
+      if (!call.leave()) this.#leave();
+    });
   }
 
   /** A change, for a subscription. */
   change(kind: string, uri: string): void {
-    if (this.#freed) return;
-    this.#call.change(kind, uri);
-    this.poll();
+    this.#safely((call) => call.change(kind, uri));
   }
 
   /** Leaves the handler where it stands. */
@@ -451,11 +481,7 @@ export class Attempt {
     if (this.#left) return;
     this.#left = true;
     for (const release of this.#releases.splice(0)) {
-      try {
-        release();
-      } catch (error) {
-        this.#around.report(`${this.#handler?.name}: onSuspend threw`, error);
-      }
+      quietly(release, (error) => this.#around.report(`${this.#handler?.name}: onSuspend threw`, error));
     }
     this.#abort?.abort();
   }
@@ -510,23 +536,6 @@ export class Attempt {
 }
 
 let warned = false;
-
-const known = new Map<string, { status: number; headers: [string, string][] }>();
-
-/** Status and headers of a reply; there are few different ones. */
-export function heads(text: string): { status: number; headers: [string, string][] } {
-  let head = known.get(text);
-  if (head === undefined) {
-    const [status, ...lines] = text.split("\n");
-    const headers = lines.filter((line) => line !== "").map((line): [string, string] => {
-      const colon = line.indexOf(": ");
-      return [line.slice(0, colon), line.slice(colon + 2)];
-    });
-    head = { status: Number(status), headers };
-    if (known.size < 64) known.set(text, head);
-  }
-  return head;
-}
 
 const immediate = (globalThis as { setImmediate?: (work: () => void) => unknown }).setImmediate;
 

@@ -1,8 +1,18 @@
-import { ConfigError, McpError, MrtrError } from "./errors.js";
+import { ConfigError, McpError } from "./errors.js";
+import { NotSent, ResumeError, StateRefused, Stopped, TimedOut, TransportError, Violation } from "./failures.js";
 import type { Dialer, Trip } from "./glue.js";
-import type { Root, Sampled, Sampling } from "./context.js";
+import {
+  type Answerers,
+  type CallOptions,
+  type ClientOptions,
+  PendingExchange,
+  RESEND,
+  type Step,
+  type ToolOutcome,
+  free,
+} from "./pending.js";
 import { type Glue, glue, trapped } from "./runtime.js";
-import type { FormSchema } from "./schema.js";
+import { json, sensible } from "./values.js";
 
 /** What `Trip` gives; the constants of `client.rs`. */
 const MORE = 0;
@@ -11,133 +21,11 @@ const DONE = 2;
 const PEER = 3;
 const STATE_REFUSED = 4;
 const ASIDE = 5;
-const RESEND = 6;
 const VIOLATION = 7;
 const STOPPED = 8;
 const HTTP = 9;
 const NOT_SENT = 10;
 
-/** The server refuses a retry, most likely for its state: it has expired, or the server's keys have changed (G-11). The
- * call can be made anew. */
-export class StateRefused extends McpError {
-  override readonly code = "MRTR_STATE_REFUSED";
-}
-/** The server breaks the protocol. */
-export class Violation extends MrtrError {
-  constructor(message: string) {
-    super("MRTR_VIOLATION", message);
-  }
-}
-/** The reply is legal, but this client goes no further: too many rounds, or a question that was declined comes again. */
-export class Stopped extends MrtrError {
-  constructor(message: string) {
-    super("MRTR_STOPPED", message);
-  }
-}
-/** No message came back, or the connection broke. */
-export class TransportError extends MrtrError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("MRTR_TRANSPORT", message, options);
-  }
-}
-/** The reply did not come in time; the request was cancelled (R-192). */
-export class TimedOut extends MrtrError {
-  constructor() {
-    super("MRTR_TIMED_OUT", "the reply did not come in time");
-  }
-}
-/** The retry was not sent. */
-export class NotSent extends MrtrError {
-  constructor(message: string) {
-    super("MRTR_NOT_SENT", message);
-  }
-}
-/** A question that nobody could be asked, or whose answer did not fit three times. Nothing was sent for it (R-094). */
-export class Unanswered extends MrtrError {
-  readonly key: string;
-  constructor(key: string, reason: string, options?: ErrorOptions) {
-    super("MRTR_UNANSWERED", `${JSON.stringify(key)} is not answered: ${reason}`, options);
-    this.key = key;
-  }
-}
-/** Saved bytes that cannot be taken up here. */
-export class ResumeError extends MrtrError {
-  constructor(message: string) {
-    super("MRTR_RESUME", message);
-  }
-}
-
-type Before = "accept" | "decline" | "cancel";
-
-/** A question, as a person is asked it. `server` is a name that the server gives itself: show it as a claim (R-122). */
-export type ClientAsk = { key: string; server?: string; before?: Before; problem?: string } & (
-  | { kind: "form"; params: { message: string; requestedSchema: FormSchema } }
-  /** `before: "accept"` says that it was opened already: do not open it again, ask when to go on (G-32). */
-  | { kind: "url"; params: { message: string; url: string } }
-  | { kind: "sampling"; params: Sampling }
-  | { kind: "roots"; params: object }
-);
-type AskOf<K> = ClientAsk & { kind: K };
-
-/** What a person said to a form or a url. */
-export type Answer =
-  | { action: "accept"; content?: { readonly [name: string]: unknown } }
-  | { action: "decline" }
-  | { action: "cancel" };
-
-/** Who answers. Declare only what is there: the server is told (`capabilities` follow from it). */
-export interface Answerers {
-  /** Shows a form (R-126), or asks for consent to open a url (R-141). An answer that does not fit is asked for again, with
-   * `problem`, twice. */
-  elicit?: (ask: AskOf<"form"> | AskOf<"url">) => Answer | Promise<Answer>;
-  /** Asks the model, with the person's consent (R-151). */
-  sample?: (ask: AskOf<"sampling">) => Sampled | Promise<Sampled>;
-  /** The permitted folders (R-156). */
-  roots?: (ask: AskOf<"roots">) => readonly Root[] | Promise<readonly Root[]>;
-}
-
-export interface CallOptions extends Answerers {
-  signal?: AbortSignal;
-  /** Hears notifications about the call; asks for progress. */
-  onProgress?: (progress: { progress: number; total?: number; message?: string }) => void;
-  /** Hears log messages of this level and above. */
-  onLog?: (message: { level: string; data: unknown; logger?: string }) => void;
-  logLevel?: string;
-  /** The call does no harm if it runs twice: it is sent again when its connection breaks (R-096). */
-  mayRunTwice?: boolean;
-}
-
-export interface ClientOptions {
-  /** Who the client says it is (R-034). */
-  name: string;
-  version: string;
-  title?: string;
-  /** Headers for every request, such as `Authorization`. */
-  headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>);
-  /** Other than the global one. */
-  fetch?: typeof fetch;
-  /** What is declared where a call does not say otherwise by its answerers. */
-  capabilities?: { elicitation?: { form?: object; url?: object }; sampling?: object; roots?: object };
-  policy?: {
-    /** Retries with answers. Default 10. */
-    retries?: number;
-    resends?: number;
-    pauseFirstMs?: number;
-    pauseLongestMs?: number;
-    requestTimeoutMs?: number;
-    requestLongestMs?: number;
-    /** Whether the time people take to answer counts towards `limits.exchangeMs`. Default: it does not. */
-    countThinking?: boolean;
-  };
-  limits?: { messageBytes?: number; asksAccepted?: number; answerBytes?: number; stateAccepted?: number; exchangeMs?: number };
-}
-
-export interface ToolOutcome {
-  content: { type: string; text?: string; [member: string]: unknown }[];
-  structuredContent?: unknown;
-  isError?: boolean;
-  [member: string]: unknown;
-}
 export interface ToolDeclaration {
   name: string;
   title?: string;
@@ -160,7 +48,9 @@ export class McpClient {
   readonly #settings: string;
   #dialer: { glue: Glue; dialer: Dialer } | undefined;
 
+  /** @throws ConfigError if an option is not what it should be. */
   constructor(url: string | URL, options: ClientOptions) {
+    sensible(options);
     this.url = String(url);
     const { headers: _, fetch: __, ...rest } = options;
     this.#options = options;
@@ -199,12 +89,16 @@ export class McpClient {
     let cursor: unknown;
     for (let pages = 0; pages < 1_000; pages++) {
       const page = await this.request("tools/list", cursor === undefined ? {} : { cursor }, options);
+      const { tools: listed } = page as { tools?: ToolDeclaration[] };
+      if (!Array.isArray(listed) || !listed.every((tool) => typeof tool?.name === "string")) {
+        throw new Violation("tools/list gave something else than a list of tools");
+      }
       const invalid = new Set(this.#dial().dialer.learn(JSON.stringify(page)).split("\n"));
-      tools.push(...(page["tools"] as ToolDeclaration[]).filter(({ name }) => !invalid.has(name)));
+      tools.push(...listed.filter(({ name }) => !invalid.has(name)));
       cursor = page["nextCursor"];
-      if (cursor === undefined) break;
+      if (cursor === undefined) return tools;
     }
-    return tools;
+    throw new Stopped("tools/list has more than 1,000 pages");
   }
 
   /** Any other request, such as `server/discover` or `prompts/list`. */
@@ -263,7 +157,7 @@ export class McpClient {
       capabilities,
     };
     try {
-      return dialer.dial(kind, target, args === undefined ? undefined : JSON.stringify(args), JSON.stringify(more), Date.now());
+      return dialer.dial(kind, target, args === undefined ? undefined : json(args), JSON.stringify(more), Date.now());
     } catch (error) {
       trapped(error, living);
       throw new NotSent(error instanceof Error ? error.message : String(error));
@@ -324,6 +218,7 @@ export class McpClient {
         throw this.#fault(trip, code);
       }
     } catch (error) {
+      if (error instanceof Thrown) throw error.cause;
       trapped(error, living);
       throw error;
     } finally {
@@ -392,21 +287,30 @@ export class McpClient {
 
   async #exchange(trip: Trip, options: CallOptions, signal: AbortSignal, watch: () => void): Promise<number> {
     const { headers: more, fetch: send = fetch } = this.#options;
-    const headers = new Headers(typeof more === "function" ? await more() : more);
+    let headers: Headers;
+    try {
+      headers = new Headers(typeof more === "function" ? await more() : more);
+    } catch (error) {
+      throw new Thrown(error);
+    }
     for (const line of trip.headers().split("\n")) {
       const colon = line.indexOf(": ");
       if (colon > 0) headers.set(line.slice(0, colon), line.slice(colon + 2));
     }
     const body = trip.body() as BodyInit;
-    const response = await broken(send(this.url, { method: "POST", headers, body, signal, redirect: "manual" }));
+    const init: RequestInit = { method: "POST", headers, body, signal, redirect: "manual" };
+    const response = await broken((async () => send(this.url, init))());
+    if (response?.headers === undefined) throw new Broken(new Error("fetch gave no response"));
+    // A server in this process may have answered all the same.
+    signal.throwIfAborted();
     const kind = response.headers.get("content-type") ?? undefined;
     if (!trip.streams(response.status, kind)) {
       const bytes = await whole(response, trip.limit());
       return trip.whole(response.status, kind, bytes, Date.now());
     }
-    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const reader = response.body?.getReader();
     for (;;) {
-      const { done, value } = await broken(reader.read());
+      const { done, value } = reader === undefined ? { done: true as const, value: undefined } : await broken(reader.read());
       if (done) throw new Broken(new Error("the stream ended before the reply"));
       trip.push(value);
       for (;;) {
@@ -420,116 +324,15 @@ export class McpClient {
   }
 }
 
-interface Step {
-  go(trip: Trip, options: CallOptions): Promise<PendingExchange | { done: true; result: ToolOutcome }>;
-  trapped(error: unknown): boolean;
-}
-
-/**
- * A call that waits for answers: plain data, which can be saved and taken up elsewhere.
- *
- * Give it up with {@link abandon}, or it stays in memory until it is collected.
- */
-export class PendingExchange {
-  readonly #trip: Trip;
-  readonly #origin: string;
-  readonly #step: Step;
-  #gone = false;
-
-  /** @internal */
-  constructor(trip: Trip, origin: string, step: Step) {
-    this.#trip = trip;
-    this.#origin = origin;
-    this.#step = step;
-  }
-
-  /** The questions of this round, in their order; none if the server only wants to be asked again (R-066). */
-  get asks(): ClientAsk[] {
-    const trip = this.#use();
-    const server = trip.server();
-    const asks = JSON.parse(trip.asks()) as ClientAsk[];
-    return server === undefined ? asks : asks.map((ask) => ({ ...ask, server }));
-  }
-
-  /** The keys that are not answered yet. */
-  get missing(): string[] {
-    return JSON.parse(this.#use().missing()) as string[];
-  }
-
-  /** Keeps an answer. Gives what is wrong with it, if anything is; then it is not kept. */
-  answer(key: string, answer: Answer | { sampled: Sampled } | { roots: readonly Root[] }): string | undefined {
-    const trip = this.#use();
-    if ("sampled" in answer) return trip.answer(key, "s", JSON.stringify(answer.sampled));
-    if ("roots" in answer) return trip.answer(key, "r", JSON.stringify(answer.roots));
-    if (answer.action !== "accept") return trip.answer(key, answer.action === "decline" ? "d" : "c", "null");
-    const url = this.asks.some((ask) => ask.key === key && ask.kind === "url");
-    return url ? trip.answer(key, "o", "null") : trip.answer(key, "a", JSON.stringify(answer.content ?? {}));
-  }
-
-  /** Puts the open questions to whoever answers, one after the other. */
-  async answerWith(answerers: Answerers): Promise<void> {
-    const { missing } = this;
-    const open = this.asks.filter((ask) => missing.includes(ask.key));
-    // Nobody is asked something whose answer will not be sent because another one cannot be had.
-    for (const ask of open) {
-      if (answererOf(ask, answerers) === undefined) throw new Unanswered(ask.key, `nobody answers a ${ask.kind} ask`);
-    }
-    for (const ask of open) {
-      const answer = answererOf(ask, answerers) as (ask: ClientAsk) => ReturnType<Asker>;
-      let problem: string | undefined;
-      for (let attempt = 0; attempt < 3; attempt++) {
-        let given: Awaited<ReturnType<Asker>>;
-        try {
-          given = await answer(problem === undefined ? ask : { ...ask, problem });
-        } catch (error) {
-          throw new Unanswered(ask.key, "the answerer failed", { cause: error });
-        }
-        problem = this.answer(ask.key, given);
-        if (problem === undefined) break;
-      }
-      if (problem !== undefined) throw new Unanswered(ask.key, problem);
-    }
-  }
-
-  /**
-   * The exchange with the answers so far. **Anybody who can change the bytes can change the call**: keep them where only
-   * you write; and where only you read, for the state in them is a credential.
-   */
-  save(): Uint8Array {
-    const bytes = this.#use().save(this.#origin);
-    if (bytes === undefined) throw new NotSent("no question is open");
-    return bytes;
-  }
-
-  /** Sends the answers, up to the next questions or the result. Every question needs an answer (R-087). */
-  async proceed(options: CallOptions = {}): Promise<PendingExchange | { done: true; result: ToolOutcome }> {
-    const trip = this.#use();
-    for (;;) {
-      if (trip.proceed(Date.now()) === RESEND) break;
-      const at = trip.not_before();
-      if (at === 0) throw new NotSent(trip.text());
-      await new Promise((go) => setTimeout(go, Math.max(1, at - Date.now())));
-      options.signal?.throwIfAborted();
-    }
-    this.#gone = true;
-    return this.#step.go(trip, options);
-  }
-
-  /** Gives the call up. Nothing is sent: between rounds no request is under way (R-190). */
-  abandon(): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    free(this.#trip);
-  }
-
-  #use(): Trip {
-    if (this.#gone) throw new NotSent("this exchange has gone on or was given up");
-    return this.#trip;
-  }
-}
-
 /** Errors after which a list of tools would help. */
 const missing = new WeakSet<Error>();
+
+/** By a function of the host's. */
+class Thrown extends Error {
+  constructor(override readonly cause: unknown) {
+    super("thrown");
+  }
+}
 
 class Broken extends Error {
   constructor(override readonly cause: unknown) {
@@ -563,20 +366,6 @@ async function whole(response: Response, limit: number): Promise<Uint8Array> {
   return bytes;
 }
 
-type Asker = (ask: ClientAsk) => Promise<Answer | { sampled: Sampled } | { roots: readonly Root[] }>;
-
-function answererOf(ask: ClientAsk, { elicit, sample, roots }: Answerers): Asker | undefined {
-  switch (ask.kind) {
-    case "form":
-    case "url":
-      return elicit && (async (ask) => elicit(ask as AskOf<"form"> | AskOf<"url">));
-    case "sampling":
-      return sample && (async (ask) => ({ sampled: await sample(ask as AskOf<"sampling">) }));
-    case "roots":
-      return roots && (async (ask) => ({ roots: await roots(ask as AskOf<"roots">) }));
-  }
-}
-
 function declared({ elicit, sample, roots }: Answerers): ClientOptions["capabilities"] {
   return {
     ...(elicit && { elicitation: { form: {}, url: {} } }),
@@ -588,14 +377,10 @@ function declared({ elicit, sample, roots }: Answerers): ClientOptions["capabili
 type Aside = { method: string; params: { [name: string]: never } };
 
 function hear({ method, params }: Aside, { onProgress, onLog }: CallOptions): void {
-  if ("progress" in params) onProgress?.(params as never);
-  else if ("level" in params && method.startsWith("notifications/")) onLog?.(params as never);
-}
-
-function free(trip: Trip): void {
   try {
-    trip.free();
-  } catch {
-    // Only in an instance that has trapped, whose memory goes as a whole.
+    if ("progress" in params) onProgress?.(params as never);
+    else if ("level" in params && method.startsWith("notifications/")) onLog?.(params as never);
+  } catch (error) {
+    throw new Thrown(error);
   }
 }

@@ -1,6 +1,7 @@
 import { Ask } from "./ask.js";
 import type { Attempt } from "./attempt.js";
 import { AskFailed, AskInvalid } from "./errors.js";
+import { json } from "./values.js";
 import type { Content, Elicited, Form, FormSchema, Unavailable } from "./schema.js";
 
 /** A request that the client's model be asked (R-145…R-149). Deprecated in the protocol, and works. */
@@ -76,7 +77,7 @@ export class Context {
   elicit<const S extends FormSchema>(key: string, form: Form<S>, options: Optional): Ask<Elicited<Content<S>> | Unavailable>;
   elicit<const S extends FormSchema>(key: string, form: Form<S>, options?: AskOptions): Ask<Elicited<Content<S>>>;
   elicit(key: string, form: Form, options: AskOptions = {}): Ask<unknown> {
-    const schema = JSON.stringify(form.schema);
+    const schema = json(form.schema) ?? "";
     const wait = this.#attempt.use(`elicit(${key})`, (call) =>
       call.ask("f", key, form.message, schema, options.optional === true, options.solicited === true),
     );
@@ -131,7 +132,7 @@ export class Context {
   sample(key: string, request: Sampling, options: Optional): Ask<Sampled | undefined>;
   sample(key: string, request: Sampling, options?: AskOptions): Ask<Sampled>;
   sample(key: string, request: Sampling, options: AskOptions = {}): Ask<unknown> {
-    const params = JSON.stringify(request);
+    const params = json(request) ?? "";
     const wait = this.#attempt.use(`sample(${key})`, (call) =>
       call.ask("s", key, params, "", options.optional === true, options.solicited === true),
     );
@@ -161,15 +162,17 @@ export class Context {
    * A value that is made once in an exchange and found again on every later run (A11): an effect, a reading of the
    * outside world, a random number. It travels in the sealed state as JSON: keep it small. Await it **before** you ask.
    *
-   * Without a ledger it is made once per accepted copy of a retry; before the first question, once per first request.
+   * An effect without a value is recorded as `null`. Without a ledger it is made once per accepted copy of a retry; before
+   * the first question, once per first request.
    */
   async once<T>(name: string, make: () => T | Promise<T>): Promise<T> {
     const attempt = this.#attempt;
     const wait = attempt.use(`once(${name})`, (call) => call.once(name));
     let text = attempt.use(`once(${name})`, (call) => call.wait(wait));
     if (text === undefined) {
-      const made = JSON.stringify(await make());
-      if (made === undefined) throw new AskFailed(name, `the value of once(${name}) is not JSON`);
+      const value = await make();
+      const made = json(value === undefined ? null : value);
+      if (made === undefined) throw new TypeError(`the value of once(${name}) is not JSON`);
       text = attempt.use(`once(${name})`, (call) => {
         call.made(wait, made);
         return call.wait(wait);
@@ -190,8 +193,8 @@ export class Context {
 
   /** Sets a named value, which travels in the sealed state. */
   set(name: string, value: unknown): void {
-    const text = JSON.stringify(value);
-    if (text === undefined) throw new AskFailed(name, `the value of set(${name}) is not JSON`);
+    const text = json(value);
+    if (text === undefined) throw new TypeError(`the value of set(${name}) is not JSON`);
     this.#attempt.use(`set(${name})`, (call) => call.set(name, text));
   }
 
@@ -226,17 +229,16 @@ export class Context {
     return work;
   }
 
-  /** Reports progress, if the request asked for it; values that do not rise are dropped (R-195). */
+  /** Reports progress, if the request asked for it; values that do not rise are dropped (R-195), and so is what a timer
+   * reports after the attempt is over. */
   progress(progress: number, total?: number, message?: string): void {
-    this.#attempt.use("progress", (call) => call.progress(progress, total, message));
-    this.#attempt.flush();
+    this.#attempt.notify("progress", (call) => call.progress(progress, total, message));
   }
 
-  /** Sends a log message, if the request asked for this level (R-198). */
+  /** Sends a log message, if the request asked for this level (R-198) and the attempt is not over. */
   log(level: LogLevel, data: unknown): void {
-    const text = JSON.stringify(data) ?? "null";
-    this.#attempt.use("log", (call) => call.log(level, text));
-    this.#attempt.flush();
+    const text = json(data) ?? "null";
+    this.#attempt.notify("log", (call) => call.log(level, text));
   }
 
   /**

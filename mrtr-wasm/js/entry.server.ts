@@ -2,13 +2,12 @@
 export { Ask } from "./ask.js";
 export type { AskOptions, Context, LogLevel, Root, Sampled, Sampling } from "./context.js";
 export * from "./errors.js";
-export { Exchange, questions, type Given, type Question } from "./exchange.js";
+export { Exchange, questions, type Given, type Question, type Required } from "./exchange.js";
 export { initSync } from "./runtime.js";
 export type * from "./schema.js";
 export {
   anonymous,
   anonymousIgnoringAuthorization,
-  McpServer,
   type Key,
   type Keys,
   type Limits,
@@ -21,5 +20,6 @@ export {
   type ServerOptions,
   type ToolOptions,
   type ToolResult,
-} from "./server.js";
+} from "./options.js";
+export { McpServer } from "./server.js";
 export { type LedgerStore, MemoryStore, same } from "./store.js";

@@ -44,7 +44,7 @@ export class AskInvalid extends AskError {
   }
 }
 
-/** The value cannot be had: it is not JSON, or the request ended while it was awaited. */
+/** The answer cannot be had: the question was taken back, or the request ended while it was awaited. */
 export class AskFailed extends AskError {
   constructor(key: string, reason: string) {
     super("MRTR_ASK_FAILED", key, reason);

@@ -1,4 +1,6 @@
 import type { Attempt } from "./attempt.js";
+import type { Call } from "./glue.js";
+import { json } from "./values.js";
 import type { Sampled, Sampling, Root } from "./context.js";
 import type { Content, Form, FormSchema } from "./schema.js";
 
@@ -26,7 +28,7 @@ export interface Question<T> {
 /** Questions for return-style handlers. */
 export const questions = {
   form: <const S extends FormSchema>(form: Form<S>): Question<Content<S>> => ({
-    wire: ["f", form.message, JSON.stringify(form.schema)],
+    wire: ["f", form.message, json(form.schema) ?? ""],
     read: (text) => JSON.parse(text) as Content<S>,
   }),
   /** A yes to this very message. */
@@ -34,15 +36,28 @@ export const questions = {
   /** Consent to open this very url, which is not completion (R-137). */
   url: (message: string, url: string): Question<true> => ({ wire: ["u", message, url], read: () => true }),
   sample: (request: Sampling): Question<Sampled> => ({
-    wire: ["s", JSON.stringify(request), ""],
+    wire: ["s", json(request) ?? "", ""],
     read: (text) => JSON.parse(text) as Sampled,
   }),
   roots: (): Question<Root[]> => ({ wire: ["r", "", ""], read: (text) => JSON.parse(text) as Root[] }),
 };
 
-/** @internal What a return-style handler gives back to ask. */
+/** What a return-style handler gives back to ask; made by {@link Exchange.require}. */
 export class Required {
-  constructor(readonly state: string) {}
+  readonly #asks: readonly (readonly [key: string, question: Question<unknown>])[];
+  readonly #state: string;
+
+  /** @internal */
+  constructor(asks: { [key: string]: Question<unknown> }, state: unknown) {
+    this.#asks = Object.entries(asks);
+    this.#state = json(state) ?? "null";
+  }
+
+  /** @internal */
+  hand(call: Call): void {
+    for (const [key, { wire: [kind, a, b] }] of this.#asks) call.want(kind, key, a, b);
+    call.require(this.#state);
+  }
 }
 
 /**
@@ -56,8 +71,8 @@ export class Required {
  * });
  * ```
  *
- * The protection is that of other handlers: the state is sealed and bound, and an answer counts only for the question
- * that was asked. A ledger does not cover it.
+ * The protection is that of other handlers: the state is sealed and bound, an answer counts only for the question that was
+ * asked, and with a ledger a state is used once (B1).
  */
 export class Exchange {
   readonly #attempt: Attempt;
@@ -96,10 +111,7 @@ export class Exchange {
   /** Return what this gives: asks these questions, and keeps `state` (JSON, sealed) for the next round. Without questions
    * the client only comes again (R-066). */
   require(asks: { [key: string]: Question<unknown> }, state: unknown = null): Required {
-    for (const [key, { wire: [kind, a, b] }] of Object.entries(asks)) {
-      this.#attempt.use(`require(${key})`, (call) => call.want(kind, key, a, b));
-    }
-    return new Required(JSON.stringify(state) ?? "null");
+    return new Required(asks, state);
   }
 
   /** The tool's or prompt's name, or the resource's uri. */

@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { type McpServer, type RequestOptions, join } from "./server.js";
+import { ConfigError } from "./errors.js";
+import { join } from "./body.js";
+import type { RequestOptions } from "./options.js";
+import type { McpServer } from "./server.js";
 
 /** What a request comes with; may be found out from the request, such as by verifying its token. */
 export type NodeOptions = RequestOptions | ((request: IncomingMessage) => RequestOptions | Promise<RequestOptions>);
@@ -21,6 +24,8 @@ export function nodeListener(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     serve(server, options, request, response).catch((error: unknown) => {
+      // Who leaves before the request is whole is no failure.
+      if (request.destroyed && !request.complete) return void response.destroy();
       console.error("mrtr: a request failed", error);
       if (response.headersSent) response.destroy();
       else response.writeHead(500, { "content-type": "text/plain" }).end("the server failed\n");
@@ -69,12 +74,17 @@ async function serve(
     (limit) => body(request, limit),
   );
   if (attempt === undefined || attempt.isOver) return;
-  response.once("close", () => {
+  const gone = () => {
     if (!over) attempt.gone();
-  });
+  };
+  if (response.closed || response.destroyed) gone();
+  else response.once("close", gone);
 }
 
 function body(request: IncomingMessage, limit: number): Promise<Uint8Array | undefined> {
+  if (request.readableEnded) {
+    throw new ConfigError("the request's body was read already: mount the listener before what parses bodies");
+  }
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let length = 0;
@@ -87,5 +97,7 @@ function body(request: IncomingMessage, limit: number): Promise<Uint8Array | und
     });
     request.on("end", () => resolve(join(chunks, length)));
     request.on("error", reject);
+    // After its end this says nothing new.
+    request.on("close", () => reject(new Error("the request was not sent to its end")));
   });
 }

@@ -24,13 +24,29 @@ function glue(text, classes) {
     .replaceAll(/^export (class|function) /gm, "$1 ")
     .replace(/^\/\* @ts-self-types.*\n/, "");
   if (/^export /m.test(body)) throw new Error("an export was left over");
-  return `export function instantiate(module) {\n${body}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+  return `export function instantiate(module) {\n${typed(body)}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+}
+
+/**
+ * What is not of its type is written beside the memory that was got for it, and the instance traps or worse. Handlers
+ * written in JavaScript have no compiler that would stop them, and pass on what clients sent.
+ */
+function typed(body) {
+  const checks = {
+    "passStringToWasm0(arg, malloc, realloc)": 'typeof arg !== "string") throw new TypeError(`a string is needed, not ${typeof arg}`',
+    "passArray8ToWasm0(arg, malloc)": "!ArrayBuffer.isView(arg) || arg.BYTES_PER_ELEMENT !== 1) throw new TypeError(`a Uint8Array is needed, not ${typeof arg}`",
+  };
+  return Object.entries(checks).reduce((text, [head, check]) => {
+    if (!text.includes(`function ${head} {`)) throw new Error(`wasm-bindgen writes no ${head} any more`);
+    return text.replace(`function ${head} {`, () => `function ${head} {\n    if (${check});`);
+  }, body);
 }
 
 function types(text, classes) {
   const end = text.indexOf("export type InitInput");
   const members = classes.map((name) => `  ${name}: typeof ${name};`).join("\n");
-  return `${text.slice(0, end)}
+  // Not every compiler that the package meets knows `Symbol.dispose`, and nobody but this package frees what is here.
+  return `${text.slice(0, end).replaceAll(/^ *\[Symbol\.dispose\]\(\): void;\n/gm, "")}
 export interface Glue {
 ${members}
 }
@@ -88,6 +104,8 @@ for (const [role, classes] of Object.entries(roles)) {
 
 const root = join(sources, "../..");
 cpSync(join(root, "mrtr-wasm/README.md"), join(out, "README.md"));
+// The README speaks of them, and whoever has the package has no clone.
+cpSync(join(root, "mrtr-wasm/examples"), join(out, "examples"), { recursive: true });
 for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) cpSync(join(root, name), join(out, name));
 writeFileSync(
   join(out, "package.json"),
@@ -101,7 +119,7 @@ writeFileSync(
       sideEffects: ["./*/node.js", "./*/workerd.js", "./*/browser.js", "./*/bare.js"],
       engines: { node: ">=20" },
       exports: { ...exported, "./package.json": "./package.json" },
-      files: ["lib", ...Object.keys(roles)],
+      files: ["lib", "examples", ...Object.keys(roles)],
     },
     null,
     2,

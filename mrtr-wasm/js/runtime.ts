@@ -52,6 +52,11 @@ async function compile(source: Parameters<typeof load>[0]): Promise<WebAssembly.
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
+/** @internal Whether an engine can be had now. */
+export function isLoaded(): boolean {
+  return module !== undefined && make !== undefined;
+}
+
 /** @internal The instance that lives now. */
 export function glue(): Glue {
   if (instance === undefined) {

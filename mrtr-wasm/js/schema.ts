@@ -106,7 +106,9 @@ export type FromSchema<S> = S extends { const: infer C }
                     : unknown;
 
 /** @internal The path and fault of the first value that does not fit, or nothing. */
-export function misfit(schema: JsonSchema, value: unknown, path = "arguments"): string | undefined {
+export function misfit(schema: JsonSchema | boolean, value: unknown, path = "arguments"): string | undefined {
+  if (schema === false) return `${path} is not allowed`;
+  if (typeof schema !== "object" || schema === null) return undefined;
   const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
   if (schema.type !== undefined) {
     const types = Array.isArray(schema.type) ? schema.type : [schema.type];
@@ -114,8 +116,8 @@ export function misfit(schema: JsonSchema, value: unknown, path = "arguments"): 
       type === kind || (kind === "number" && (type === "number" || (type === "integer" && Number.isInteger(value))));
     if (!types.some(fits)) return `${path} is not of type ${types.join(" or ")}`;
   }
-  if ("const" in schema && value !== schema.const) return `${path} is not the constant`;
-  if (Array.isArray(schema.enum) && !schema.enum.includes(value)) return `${path} is none of the values`;
+  if ("const" in schema && !equal(value, schema.const)) return `${path} is not the constant`;
+  if (Array.isArray(schema.enum) && !schema.enum.some((one) => equal(value, one))) return `${path} is none of the values`;
   if (kind === "object") {
     const members = value as Record<string, unknown>;
     for (const name of (schema.required as readonly string[] | undefined) ?? []) {
@@ -134,4 +136,12 @@ export function misfit(schema: JsonSchema, value: unknown, path = "arguments"): 
     }
   }
   return undefined;
+}
+
+/** Whether two values are the same JSON, whatever the order of their members. */
+function equal(a: unknown, b: unknown): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
+  const [mine, yours] = [Object.entries(a), Object.entries(b)];
+  if (Array.isArray(a) !== Array.isArray(b) || mine.length !== yours.length) return false;
+  return mine.every(([name, value]) => Object.hasOwn(b, name) && equal(value, (b as Record<string, unknown>)[name]));
 }

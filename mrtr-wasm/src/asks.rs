@@ -4,7 +4,7 @@
 //!
 //! | letter | what | behind it |
 //! |---|---|---|
-//! | `a` | accepted, or there | JSON text; empty for a url |
+//! | `a` | accepted, or there | JSON text, behind a `k` what was kept; empty for a url |
 //! | `d`, `c` | declined, cancelled | |
 //! | `u` | the client cannot answer it | |
 //! | `i` | the content did not fit | why |
@@ -44,8 +44,12 @@ struct Given {
     /// It is to look whether an errand is done.
     looking: Cell<bool>,
     looked: Cell<Option<bool>>,
-    /// The value of a `once`.
+    /// The value of a `once`, or what is kept of an answer.
     made: RefCell<Option<Box<RawValue>>>,
+    /// JavaScript keeps something else than the answer.
+    keeps: Cell<bool>,
+    /// The answer that it makes something of.
+    answer: Cell<Option<String>>,
 }
 
 impl Waits {
@@ -74,7 +78,20 @@ impl Waits {
         if solicited {
             ask = ask.solicited();
         }
-        self.add(Box::pin(async move { answered(ask.await) }), Rc::default())
+        let cell = Rc::new(Given::default());
+        let given = Rc::clone(&cell);
+        let future = async move {
+            let text = answered((&mut ask).await);
+            if !given.keeps.get() || text.starts_with("ak") || text.starts_with(['u', 'i', 'x']) {
+                return text;
+            }
+            given.answer.set(Some(text));
+            let kept = Made(given).await;
+            // It is written as it is: a raw value is JSON.
+            let _ = ask.keep_elsewhere(&kept);
+            format!("ak{}", kept.get())
+        };
+        self.add(Box::pin(future), cell)
     }
 
     /// A url whose errand JavaScript looks after.
@@ -120,7 +137,14 @@ impl Waits {
                 *slot = None;
                 Some(text)
             }
-            Poll::Pending => None,
+            Poll::Pending => wait.cell.answer.take(),
+        }
+    }
+
+    /// Something else than the answer is kept; to be said before it is looked at.
+    pub(crate) fn keeps(&mut self, number: u32) {
+        if let Some(wait) = self.get(number).and_then(Option::as_mut) {
+            wait.cell.keeps.set(true);
         }
     }
 

@@ -3,10 +3,8 @@
 use std::{sync::Arc, task::Poll};
 
 use mrtr_core::{
-    RpcError,
-    handler::Output as Result_,
-    http::ReplyClass,
-    server::{Exchange, Given, InputRequests, Open, Retrying},
+    handler::{Attempt, AttemptEvent},
+    server::{Exchange, Given, InputRequests, Open, Pending},
     wire::InputRequest,
 };
 use serde_json::value::RawValue;
@@ -34,73 +32,89 @@ pub(crate) enum Wish {
     },
 }
 
-/// The state that an earlier round left.
-pub(crate) fn state(exchange: &Exchange<'_, Retrying>) -> Option<String> {
-    exchange.state::<Box<RawValue>>().ok().flatten().map(|value| value.get().to_owned())
-}
-
-enum Next {
-    Wish(Wish),
-    Returned(Result<Result_, RpcError>),
-    Left,
-    Silent,
-}
-
 pub(crate) async fn serve<S: Open>(
     exchange: Exchange<'_, S>,
-    state: Option<String>,
     handler: u32,
     mail: &Arc<Mail>,
     output: &mut Output,
 ) {
-    mail.event(Event::Start { handler, returning: true });
+    let mut attempt = Attempt::new(exchange);
+    // Whether the handler has ended it, and why its questions could not be asked.
+    let (mut replied, mut fault) = (false, None);
     let mut message = Vec::new();
-    let class = loop {
+    loop {
         let next = std::future::poll_fn(|_| {
             let mut inner = mail.lock();
-            if let Some(wish) = inner.wish.take() {
-                return Poll::Ready(Next::Wish(wish));
+            let (stored, wish, result) = (inner.stored.take(), inner.wish.take(), inner.result.take());
+            let (left, silent) = (inner.left, core::mem::take(&mut inner.silent));
+            drop(inner);
+            let now = mail.now();
+            if let Some(event) = stored {
+                attempt.handle_store(now, event);
             }
-            if let Some(result) = inner.result.take() {
-                return Poll::Ready(Next::Returned(result));
+            if left {
+                if !attempt.is_claimed() {
+                    return Poll::Ready(None);
+                }
+                attempt.cancel();
             }
-            if core::mem::take(&mut inner.silent) {
-                return Poll::Ready(Next::Silent);
+            if let Some(Wish::Require { asks, state }) = wish {
+                replied = true;
+                fault = attempt.require(asks, &*state, now).err().map(|error| error.to_string());
+            } else if let (Some(wish), Some(exchange)) = (wish, attempt.exchange()) {
+                mail.lock().granted = grant(exchange, &wish);
             }
-            if inner.left { Poll::Ready(Next::Left) } else { Poll::Pending }
+            if let Some(result) = result {
+                replied = true;
+                match result {
+                    Ok(output) => attempt.complete(&output),
+                    Err(error) => attempt.fail(&error),
+                }
+            }
+            if silent {
+                return Poll::Ready(Some(Next::Silent));
+            }
+            let polled = attempt.poll(now, &mut message);
+            let mut inner = mail.lock();
+            inner.wake_at = attempt.wake_at();
+            inner.goes_on = attempt.is_claimed();
+            polled.map(|event| Some(Next::Event(event)))
         })
         .await;
         match next {
-            Next::Left => return,
-            Next::Silent => output.keep_alive(),
-            Next::Wish(Wish::Answer { key, request }) => {
-                mail.lock().granted = Some(given(exchange.answer(&key, &request)));
+            None => return,
+            Some(Next::Silent) => output.keep_alive(),
+            Some(Next::Event(AttemptEvent::Store(command))) => mail.event(Event::Store(command)),
+            Some(Next::Event(AttemptEvent::Look)) => mail.event(Event::Start { handler, returning: true }),
+            Some(Next::Event(AttemptEvent::Finished(outcome))) => {
+                if !replied || fault.is_some() {
+                    mail.event(Event::Suspended(fault));
+                }
+                output.finish(outcome.class(), &message);
+                return;
             }
-            Next::Wish(Wish::State) => {
-                mail.lock().granted =
-                    Some(state.as_ref().map_or_else(String::new, |text| format!("a{text}")));
-            }
-            Next::Wish(Wish::Target) => mail.lock().granted = Some(exchange.target().to_owned()),
-            Next::Wish(Wish::Arguments) => {
-                mail.lock().granted = Some(exchange.arguments().as_str().to_owned());
-            }
-            Next::Wish(Wish::Require { asks, state }) => {
-                let now = mail.now();
-                // An error has written its reply too; which one, its code says to the core.
-                let class = match exchange.require(asks, &*state, now, &mut message) {
-                    Ok(_) => ReplyClass::Result,
-                    Err(error) => {
-                        mail.event(Event::Suspended(Some(error.to_string())));
-                        error.class()
-                    }
-                };
-                break class;
-            }
-            Next::Returned(Ok(result)) => break exchange.complete_output(&result, &mut message).class(),
-            Next::Returned(Err(error)) => break exchange.fail(&error, &mut message).class(),
+            Some(Next::Event(_)) => {}
         }
-    };
-    output.finish(class, &message);
+    }
+}
+
+enum Next<'a> {
+    Silent,
+    Event(AttemptEvent<'a>),
+}
+
+/// What the handler sees of its exchange.
+fn grant(exchange: &Exchange<'_, Pending>, wish: &Wish) -> Option<String> {
+    Some(match wish {
+        Wish::Answer { key, request } => given(exchange.answer(key, request)),
+        Wish::State => match exchange.state::<Box<RawValue>>() {
+            Ok(Some(text)) => format!("a{}", text.get()),
+            Ok(None) | Err(_) => String::new(),
+        },
+        Wish::Target => exchange.target().to_owned(),
+        Wish::Arguments => exchange.arguments().as_str().to_owned(),
+        Wish::Require { .. } => return None,
+    })
 }
 
 fn given(given: Given<String>) -> String {

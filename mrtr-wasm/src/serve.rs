@@ -48,11 +48,10 @@ pub(crate) async fn serve(parts: Rc<Parts>, taken: Taken, mail: Arc<Mail>) {
             Route::Refused(rejected) => output.refuse(&rejected),
             Route::Handler { call, handler, parts } => match call.open() {
                 Received::Pending(exchange) if handler.returning => {
-                    returning::serve(exchange, None, handler.index, &mail, &mut output).await;
+                    returning::serve(exchange, handler.index, &mail, &mut output).await;
                 }
                 Received::Retrying(exchange) if handler.returning => {
-                    let state = returning::state(&exchange);
-                    returning::serve(exchange, state, handler.index, &mail, &mut output).await;
+                    returning::serve(exchange, handler.index, &mail, &mut output).await;
                 }
                 Received::Pending(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,
                 Received::Retrying(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,

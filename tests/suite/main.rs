@@ -18,6 +18,8 @@ mod legacy_client;
 mod lines;
 mod replay_random;
 mod replay_rules;
+// Needs tokio and threads.
+#[cfg(not(target_family = "wasm"))]
 mod runtime;
 mod seal;
 mod server;

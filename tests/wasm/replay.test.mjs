@@ -432,3 +432,47 @@ test("R-195 R-198: progress and logs are events before the reply, and are not re
   const two = await call(server, "t", {}, { requestState: one.result.requestState, inputResponses: { sure: { action: "accept" } } }, { meta });
   assert.deepEqual(two.notifications.map(({ params }) => params), [{ progressToken: "p", progress: 2 }]);
 });
+
+test("A11: keep puts what is made of an answer into the state, and finds it again", async () => {
+  const projected = [];
+  const server = make().tool("t", {}, async (ctx) => {
+    const [size, said, sure] = await Promise.all([
+      ctx.elicit("long", line("Long?", "v")).keep((answer) => (projected.push("long"), answer.content?.v.length)),
+      ctx.sample("m", { messages: [], maxTokens: 5 }).keep(({ model }) => ({ model })),
+      ctx.confirm("sure", "sure?").keep((yes) => (yes ? undefined : "no")),
+    ]);
+    await ctx.confirm("next", "next?");
+    return JSON.stringify([size, said, sure]);
+  });
+  const one = await call(server, "t");
+  const answers = {
+    long: { action: "accept", content: { v: "x".repeat(5_000) } },
+    m: { role: "assistant", content: { type: "text", text: "y".repeat(5_000) }, model: "m1" },
+    sure: { action: "accept" },
+  };
+  const two = await call(server, "t", {}, { requestState: one.result.requestState, inputResponses: answers });
+  assert.deepEqual(Object.keys(two.result.inputRequests), ["next"]);
+  assert.ok(two.result.requestState.length < 2_000, `${two.result.requestState.length}`);
+  const three = await call(server, "t", {}, { requestState: two.result.requestState, inputResponses: { next: { action: "accept" } } });
+  assert.equal(text(three), JSON.stringify([5_000, { model: "m1" }, null]));
+  assert.deepEqual(projected, ["long"]);
+});
+
+test("A11: what keep makes is JSON, made of an answer; errors are the handler's", async () => {
+  reports.length = 0;
+  const server = make()
+    .tool("throws", {}, async (ctx) => ctx.confirm("k", "?").keep(() => { throw new McpError(7, "no"); }))
+    .tool("promise", {}, async (ctx) => ctx.confirm("k", "?").keep(async () => 1))
+    .tool("bigint", {}, async (ctx) => ctx.confirm("k", "?").keep(() => 1n))
+    .tool("optional", {}, async (ctx) => `${await ctx.confirm("k", "?", { optional: true }).keep((yes) => `kept ${yes}`)}`)
+    .tool("late", {}, async (ctx) => {
+      const ask = ctx.confirm("k", "?");
+      await ask;
+      return ask.keep(() => 1);
+    });
+  assert.equal((await play(server, "throws", {}, { k: "accept" })).error.code, 7);
+  for (const name of ["promise", "bigint", "late"]) assert.equal((await play(server, name, {}, { k: "accept" })).error.code, -32603, name);
+  assert.equal(reports.length, 3);
+  assert.equal(text(await call(server, "optional", {}, {}, { capabilities: {} })), "kept undefined");
+  assert.equal(text(await play(server, "optional", {}, { k: "decline" })), "kept false");
+});

@@ -242,6 +242,39 @@ test("return-style handlers: questions, state, refusals, and answers only to wha
   assert.deepEqual([refused.status, refused.error.code], [400, -32021]);
 });
 
+test("B1 B3 B5: the ledger covers return-style handlers", async () => {
+  let runs = 0;
+  let held;
+  const sure = questions.confirm("sure?");
+  const server = make({ ledger: { store: new MemoryStore() } }).returningTool("t", {}, async (exchange) => {
+    if (exchange.answer("sure", sure).kind === "missing") return exchange.require({ sure }, 1);
+    runs++;
+    await held;
+    return `${exchange.state()} ${runs}`;
+  });
+  const one = await call(server, "t");
+  const retry = (action, options) => call(server, "t", {}, { requestState: one.result.requestState, inputResponses: { sure: { action } } }, options);
+  // Somebody who leaves gives the state back.
+  let release;
+  held = new Promise((done) => (release = done));
+  const abort = new AbortController();
+  const kept = [];
+  const init = request("tools/call", { name: "t", requestState: one.result.requestState, inputResponses: { sure: { action: "accept" } } });
+  const left = server.fetch(new Request("http://mcp.test/", { ...init, signal: abort.signal }), { principal: "ada", waitUntil: (work) => kept.push(work) });
+  await pause(30);
+  assert.equal(runs, 1);
+  abort.abort();
+  await left;
+  release();
+  await Promise.all(kept);
+  const [a, b] = await Promise.all([retry("accept"), retry("accept")]);
+  assert.deepEqual([text(a), text(b)], ["1 2", "1 2"]);
+  assert.notEqual(a.id, b.id);
+  assert.equal(text(await retry("accept")), "1 2");
+  assert.equal((await retry("decline")).error.message, "Invalid or expired requestState");
+  assert.equal(runs, 2);
+});
+
 test("R-205: subscriptions hear of changes, and are closed in order", async () => {
   const server = make({ changes: true }).tool("t", {}, () => "ok");
   const response = await post(server, "subscriptions/listen", { notifications: { toolsListChanged: true } });

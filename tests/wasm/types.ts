@@ -57,6 +57,8 @@ server.tool(
     b[0]?.uri;
     const n = await ctx.once("n", async () => 3);
     same<typeof n, number>(true);
+    const size = await ctx.sample("kept", { messages: [], maxTokens: 1 }).keep((said) => said.model.length);
+    same<typeof size, number>(true);
     // @ts-expect-error: an object in a form is no field (R-113)
     ctx.elicit("bad", { message: "?", schema: { type: "object", properties: { deep: { type: "object" } } } });
     // @ts-expect-error: no such format
@@ -66,6 +68,11 @@ server.tool(
 );
 
 server.tool("parsed", { parse: (args: unknown) => args as { x: bigint } }, (_, args) => {
+  same<typeof args, { x: bigint }>(true);
+  return "ok";
+});
+
+server.tool("parsed later", { parse: async (args: unknown) => args as { x: bigint } }, (_, args) => {
   same<typeof args, { x: bigint }>(true);
   return "ok";
 });

@@ -1,6 +1,25 @@
 //! Handlers whose code runs in another engine: plain JavaScript functions, say.
 
-use super::{Ctx, shared::Elsewhere};
+use alloc::string::String;
+
+use super::{Ask, Ctx, RpcError, shared::Elsewhere};
+use crate::form::Elicited;
+
+impl Ask<Elicited<String>> {
+    /// [`keep`](Self::keep) for code in another engine, which makes something of the answer after this ask has
+    /// resolved: journals `kept` instead of the answer (A11). Nothing happens without an answer.
+    ///
+    /// On later runs the ask resolves to an accept of `k` and `kept` as JSON text; no other answer begins with a `k`.
+    ///
+    /// # Errors
+    ///
+    /// If `kept` cannot be written as JSON.
+    pub fn keep_elsewhere<U: serde::Serialize + ?Sized>(&self, kept: &U) -> Result<(), RpcError> {
+        let text = serde_json::to_string(kept).map_err(|_| RpcError::internal("Internal error"))?;
+        self.shared.lock().tape.keep(self.ticket, &text);
+        Ok(())
+    }
+}
 
 impl Ctx {
     /// Says that the handler's code runs in another engine, and that the future it was given as only stands for

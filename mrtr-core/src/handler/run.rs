@@ -398,7 +398,9 @@ impl<'a> Run<'a> {
                     let mut inner = self.shared.lock();
                     let rest = core::mem::take(&mut inner.commits);
                     inner.committed = !rest.is_empty();
+                    let ended = inner.tape.close();
                     drop(inner);
+                    self.shared.wake(&ended);
                     let rest = if output.is_error || self.rehearsal { VecDeque::new() } else { rest };
                     self.phase = match &mut self.single {
                         Some(single) if !rest.is_empty() => {

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-use super::{Complete, Exchange, Open, Retrying, reply};
+use super::{Complete, Exchange, Open, reply};
 use crate::{
     error::{ErrorCode, RpcError},
     http::ReplyClass,
@@ -82,35 +82,44 @@ impl<'a, S: Open> Exchange<'a, S> {
     ///
     /// [`RequireError`]; `out` then holds a complete error reply, to be sent all the same.
     pub fn require<T: serde::Serialize + ?Sized>(
-        mut self,
+        self,
         asks: InputRequests,
         state: &T,
         now: Timestamp,
         out: &mut Vec<u8>,
     ) -> Result<Exchange<'a, InputRequired>, RequireError> {
+        self.try_require(asks, state, now, out).map_err(|(_, error)| error)
+    }
+
+    /// [`require`](Self::require); an error comes with the exchange that it ended.
+    pub(crate) fn try_require<T: serde::Serialize + ?Sized>(
+        mut self,
+        asks: InputRequests,
+        state: &T,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, RequireError)> {
         let Ok(text) = serde_json::to_string(state) else {
             let error = RpcError::internal("Internal error");
-            let _ = self.fail(&error, out);
-            return Err(RequireError::State);
+            return Err((self.fail(&error, out), RequireError::State));
         };
         let needs: Vec<Requirement> = asks.0.iter().map(|(_, ask)| ask.requirement()).collect();
         let capabilities = self.inner.meta.capabilities;
         if needs.iter().any(|need| !capabilities.allow(*need)) {
-            let _ = self.missing(capabilities.missing(needs), out);
-            return Err(RequireError::MissingCapability);
+            let ended = self.missing(capabilities.missing(needs), out);
+            return Err((ended, RequireError::MissingCapability));
         }
         self.inner.record_answers();
         let outgoing = match self.inner.open_round(asks.0, now) {
             Ok(outgoing) => outgoing,
             Err(fault) => {
-                let _ = self.fail(&fault.error(), out);
-                return Err(RequireError::Fault(fault));
+                return Err((self.fail(&fault.error(), out), RequireError::Fault(fault)));
             }
         };
         self.inner.journal.state = Some(text.into());
         match self.suspend(&outgoing, now, out) {
             Ok(exchange) => Ok(exchange),
-            Err((_, error)) => Err(RequireError::Seal(error)),
+            Err((exchange, error)) => Err((exchange, RequireError::Seal(error))),
         }
     }
 
@@ -236,8 +245,8 @@ impl Exchange<'_, InputRequired> {
     }
 }
 
-impl Exchange<'_, Retrying> {
-    /// The server's own state from the last round; `None` if there was none.
+impl<S: Open> Exchange<'_, S> {
+    /// The server's own state from the last round; `None` if there was none, as at a first request.
     ///
     /// # Errors
     ///

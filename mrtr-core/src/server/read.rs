@@ -116,6 +116,13 @@ impl Server {
             ));
         }
         let version = env.headers.map(http::check_version_present).transpose().map_err(mismatch)?;
+        // The same for one that goes on as if it had been opened: its version is in the header alone.
+        if let Some(version) = version
+            && params.meta.and_then(|meta| meta.get(crate::wire::key::PROTOCOL_VERSION)).is_none()
+            && Version::from_name(version).is_some_and(|version| version.era() != Era::Modern)
+        {
+            return Err((self.unsupported(version), ReplyClass::UnsupportedVersion));
+        }
         let meta = RequestMeta::from_json(params.meta).map_err(|fault| {
             (RpcError::invalid_params(alloc::format!("Invalid params: {fault}")), ReplyClass::MetaInvalid)
         })?;

@@ -211,6 +211,8 @@ pub struct Tape {
     look_at: Option<Timestamp>,
     /// The attempt is over: what is asked from now on ends at once.
     ended: bool,
+    /// No ask can be answered any more.
+    closed: bool,
     /// What became of asks in this run, if somebody wants to know.
     notes: Option<Vec<Note>>,
     once_uses: BTreeMap<Box<str>, u32>,
@@ -283,6 +285,7 @@ impl Tape {
             held_since: None,
             look_at: None,
             ended: false,
+            closed: false,
             notes: setup.noting.then(Vec::new),
             once_uses: BTreeMap::new(),
             values_read: Vec::new(),
@@ -340,6 +343,13 @@ impl Tape {
     /// [`Resolution::Ended`], and so will those that are still to come. Gives their tickets, to be woken.
     pub fn end(&mut self) -> Vec<Ticket> {
         self.ended = true;
+        self.close()
+    }
+
+    /// The handler has succeeded: what its commit asks has nobody to answer it (A12), and resolves as after the
+    /// [end](Self::end).
+    pub(crate) fn close(&mut self) -> Vec<Ticket> {
+        self.closed = true;
         self.slots.open_mut().filter_map(|(ticket, slot)| slot.end().then_some(ticket)).collect()
     }
 

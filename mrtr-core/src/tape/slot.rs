@@ -291,8 +291,8 @@ impl Tape {
                 optional: false,
                 solicited,
                 polled: false,
-                // What a detached task asks after the end has nobody to answer it.
-                resolution: self.ended.then_some(Resolution::Ended),
+                // What a detached task asks after the end, or a commit, has nobody to answer it.
+                resolution: self.closed.then_some(Resolution::Ended),
                 taken: false,
                 waits: false,
                 errand: Errand::Idle,
@@ -353,7 +353,10 @@ impl Tape {
     /// The handler waits for this ask: its resolution, once there is one. From the first call on, the ask
     /// blocks (A2).
     pub fn take(&mut self, ticket: Ticket) -> Option<Resolution> {
-        let slot = self.slots.get_mut(ticket.0)?;
+        let Some(slot) = self.slots.get_mut(ticket.0) else {
+            // Finishing withdrew it (A9 c); whoever holds it still, in a commit or a task, waits for nobody.
+            return self.closed.then_some(Resolution::Ended);
+        };
         slot.polled = true;
         let resolution = slot.resolution.clone();
         slot.taken |= resolution.is_some();

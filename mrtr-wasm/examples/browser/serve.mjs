@@ -13,11 +13,11 @@ const folders = {
 const types = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
 const http = createServer(async (request, response) => {
-  const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
-  const inPackage = path.startsWith("/mrtr/");
-  const folder = inPackage ? folders.mrtr : folders.page;
-  const file = normalize(join(folder, inPackage ? path.slice(6) : path === "/" ? "index.html" : path));
   try {
+    const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
+    const inPackage = path.startsWith("/mrtr/");
+    const folder = inPackage ? folders.mrtr : folders.page;
+    const file = normalize(join(folder, inPackage ? path.slice(6) : path === "/" ? "index.html" : path));
     if (!file.startsWith(folder + sep) || !(await stat(file)).isFile()) throw new Error("not here");
     response.writeHead(200, { "content-type": types[extname(file)] ?? "application/octet-stream" });
     createReadStream(file).pipe(response);

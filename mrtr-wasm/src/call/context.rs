@@ -4,7 +4,7 @@ use super::{Call, error, raw};
 use crate::asks;
 use crate::mail::{Committed, Event};
 use crate::returning::Wish;
-use crate::settings::date;
+use crate::settings::{date, time};
 use mrtr_core::wire::LogLevel;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -75,6 +75,12 @@ impl Call {
     /// What looking at it brought.
     pub fn looked(&mut self, number: u32, done: bool) {
         self.waits.looked(number, done);
+    }
+
+    /// JavaScript keeps something else than this answer (A11): it is to be [`made`](Self::made) of what
+    /// [`wait`](Self::wait) gives, unless that was kept before.
+    pub fn keeps(&mut self, number: u32) {
+        self.waits.keeps(number);
     }
 
     /// The value that was made.
@@ -166,8 +172,8 @@ impl Call {
     /// # Errors
     ///
     /// If the attempt is over, or the key is not fit.
-    pub fn ticket(&self, key: &str, ttl_ms: u32) -> Result<String, JsError> {
-        let ttl = core::time::Duration::from_millis(ttl_ms.into());
+    pub fn ticket(&self, key: &str, ttl_ms: f64) -> Result<String, JsError> {
+        let ttl = core::time::Duration::from_millis(time(ttl_ms).as_unix_millis());
         self.ctx()?.ticket(key, ttl).map_err(|error| JsError::new(&error.message))
     }
 

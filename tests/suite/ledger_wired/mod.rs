@@ -3,6 +3,7 @@
 mod claims;
 mod faults;
 mod races;
+mod return_style;
 
 use std::{
     future::poll_fn,

@@ -1,7 +1,6 @@
 //! Handlers under a runtime (tokio, paused time): I/O beside asks, spawned tasks, races, holds.
 
 mod beside_io;
-mod elsewhere;
 mod holding;
 mod logged;
 mod racing;

@@ -175,6 +175,22 @@ async fn r195_notifications_of_tasks_and_commits_go_out_at_once() {
     assert_eq!(seen, [(1, json!("from a task")), (10, json!("committing")), (20, json!(null))]);
 }
 
+/// A12: nobody answers what a commit asks, whether it was registered there or before: it ends at once instead of holding
+/// the request for ever.
+#[tokio::test(start_paused = true)]
+async fn a12_what_a_commit_asks_ends_at_once() {
+    let mut room = Room::new(|ctx: Ctx| async move {
+        let (before, inside) = (number(&ctx, "before"), ctx.clone());
+        ctx.on_commit_async(move || async move {
+            assert_eq!(shown(before.await), "Ended");
+            assert_eq!(shown(number(&inside, "inside").await), "Ended");
+            inside.once("effect", || ())
+        });
+        Ok(ToolResult::text("done"))
+    });
+    assert_eq!(room.call(json!({})).await.text(), "done");
+}
+
 /// A9 (b), B-41: a handler that returns over a spawned task that holds an ask is asked all the same; a later run
 /// that takes the answer has its value taken.
 #[tokio::test(start_paused = true)]

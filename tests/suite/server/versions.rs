@@ -4,7 +4,7 @@ use mrtr_core::{http::ReplyClass, wire::Version};
 use mrtr_tests::world::{World, config};
 use serde_json::json;
 
-use super::{kit, post, world};
+use super::{kit, post, reply, world};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
@@ -66,6 +66,27 @@ fn r_053_initialize() {
     assert_eq!((class.status(), reply["error"]["code"].as_i64()), (404, Some(-32601)));
     let (class, _) = post(&mut world, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     assert_eq!(class, ReplyClass::UnsupportedVersion);
+}
+
+/// R-053: a peer of an older era that goes on without having opened here, after a deploy say, is told which versions are
+/// served instead of what its `_meta` lacks; a modern one is told that.
+#[test]
+fn r_053_an_older_version_in_the_header_alone() {
+    let mut world = world();
+    for (version, params, expected) in [
+        ("2025-06-18", json!({}), -32022),
+        ("2025-11-25", json!({"_meta": {"progressToken": 1}}), -32022),
+        ("2026-07-28", json!({}), -32602),
+    ] {
+        let message =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();
+        let headers: &[(&str, &str)] = &[("mcp-protocol-version", version), ("mcp-method", "tools/list")];
+        let (class, reply) = reply(world.deliver(message.as_bytes(), Some(headers)));
+        assert_eq!((class.status(), reply["error"]["code"].as_i64()), (400, Some(expected)), "{version}");
+        if expected == -32022 {
+            assert_eq!(reply["error"]["data"], json!({"supported": ["2026-07-28"], "requested": version}));
+        }
+    }
 }
 
 /// R-046, R-199: discovery says what is there and only that.

@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
                         core::mem::replace(&mut self.phase, Phase::Over)
                 {
                     out.extend_from_slice(&message);
-                    return Next::Give(RunEvent::Finished(told(*outcome)));
+                    return Next::Give(RunEvent::Finished(outcome.told()));
                 }
                 Next::Go
             }
@@ -200,18 +200,15 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The attempt's own reply goes out: so much has happened.
-fn told(outcome: Outcome<'_>) -> Outcome<'_> {
-    match outcome {
-        Outcome::InputRequired(mut exchange) => {
-            exchange.told();
-            Outcome::InputRequired(exchange)
+impl Outcome<'_> {
+    /// The attempt's own reply goes out: so much has happened.
+    pub(in crate::handler) fn told(mut self) -> Self {
+        match &mut self {
+            Self::InputRequired(exchange) => exchange.told(),
+            Self::Complete(exchange) => exchange.told(),
+            Self::Replayed(_) => {}
         }
-        Outcome::Complete(mut exchange) => {
-            exchange.told();
-            Outcome::Complete(exchange)
-        }
-        replayed @ Outcome::Replayed(_) => replayed,
+        self
     }
 }
 

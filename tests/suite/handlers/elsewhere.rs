@@ -10,10 +10,12 @@ use futures::future;
 use mrtr_core::{
     Entropy, Timestamp,
     catalog::Tool,
+    form::Elicited,
     handler::{Ctx, Outcome, Reception, RpcError, RunEvent, Service, ToolResult},
     seal::Principal,
     server::{RoundEnv, Server},
     tape::Fault,
+    wire::InputRequest,
 };
 use mrtr_tests::world::{START, config};
 use serde_json::{Value, json};
@@ -107,4 +109,49 @@ fn a_fault_is_told_to_the_embedder() {
     assert_eq!(run.fault(), Some(&Fault::KeyInUse(String::from("k"))));
     let reply: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(reply["error"], json!({"code": -32603, "message": "Internal error"}));
+}
+
+/// A11: code elsewhere makes something of an answer after it has come; that is journalled instead, and found again behind
+/// a `k` on later runs.
+#[test]
+fn a11_code_elsewhere_keeps_a_projection() {
+    let (service, handed) = standing_in();
+    let now = Timestamp::from_unix_millis(START);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut more = json!({});
+    let (mut seen, mut sizes) = (Vec::new(), Vec::new());
+    for round in 1..=3 {
+        let bytes = request(&more);
+        let Reception::Run(mut run) = service.receive(&bytes, env(now, round)) else { panic!("a tool runs") };
+        let ctx = handed.lock().unwrap().take().unwrap();
+        let mut ask = ctx.ask("long", InputRequest::confirm("Long?"));
+        let mut out = Vec::new();
+        let first = loop {
+            if let Poll::Ready(answer) = pin!(&mut ask).poll(&mut cx) {
+                break Some(answer.unwrap());
+            }
+            ctx.rests();
+            if run.poll_run(&mut cx, now, &mut out).is_ready() {
+                break None;
+            }
+        };
+        if let Some(first) = first {
+            if round == 2 {
+                ask.keep_elsewhere(&json!({"kept": "x".repeat(500)})).unwrap();
+            }
+            seen.push(first);
+            let mut next = pin!(ctx.confirm("next", "Next?"));
+            assert!(next.as_mut().poll(&mut cx).is_pending());
+            ctx.rests();
+            assert!(run.poll_run(&mut cx, now, &mut out).is_ready());
+        }
+        let reply: Value = serde_json::from_slice(&out).unwrap();
+        let state = reply["result"]["requestState"].as_str().expect("a question");
+        sizes.push(state.len());
+        more = json!({"requestState": state, "inputResponses": {"long": {"action": "accept"}}});
+    }
+    assert_eq!(seen.len(), 2);
+    let Elicited::Accept(again) = &seen[1] else { panic!("{seen:?}") };
+    assert_eq!(*again, format!(r#"k{{"kept":"{}"}}"#, "x".repeat(500)));
+    assert!(sizes[1] > sizes[0] + 500, "{sizes:?}");
 }

@@ -1,0 +1,156 @@
+/** What a server is made with, what it offers, and what a request comes with. */
+import type { FromSchema, JsonSchema } from "./schema.js";
+import type { LedgerStore } from "./store.js";
+
+/** A secret of 32 bytes or more: the bytes, or base64url text without padding as `mrtr keygen` makes it. */
+export type Key = string | Uint8Array;
+
+/**
+ * Where the keys come from. The first one seals, all of them open (R-077). Replacing OLD by NEW without refusing a call
+ * that waits for its answer takes three steps, each on every replica before the next: `[OLD, NEW]`, `[NEW, OLD]`, and
+ * after the longest TTL `[NEW]`.
+ *
+ * A function is asked again every `keysRefreshMs` and gets the `env` of the request, so that keys come from a binding and
+ * are rotated without a redeploy. While it fails, the keys that were known stay.
+ */
+export type Keys = readonly Key[] | ((env: never) => readonly Key[] | Promise<readonly Key[]>);
+
+/** Everybody is nobody in particular: states are open to whoever has them. A request that carries `Authorization` is
+ * refused, for its sender thinks that it is somebody. */
+export const anonymous: unique symbol = Symbol("mrtr.anonymous");
+/** The same, with credentials not looked at. */
+export const anonymousIgnoringAuthorization: unique symbol = Symbol("mrtr.anonymousIgnoringAuthorization");
+
+/**
+ * Who sends a request: bytes or text that name one principal and no other, for ever, such as issuer and subject of a
+ * verified token. Never something that the message says of itself (G-10).
+ */
+export type Principal = string | Uint8Array | typeof anonymous | typeof anonymousIgnoringAuthorization;
+
+/** Bounds; see `mrtr_core::Limits` for the defaults. */
+export interface Limits {
+  messageBytes?: number;
+  depth?: number;
+  nodes?: number;
+  asksSent?: number;
+  answerBytes?: number;
+  stateMinted?: number;
+  rounds?: number;
+  stateOnlyRounds?: number;
+  /** How long an exchange may take from its first request to its last retry. Default 3,600,000. */
+  exchangeMs?: number;
+}
+
+export interface ServerOptions {
+  /** Who the server says it is (R-036). */
+  name: string;
+  version: string;
+  title?: string;
+  /** Text that discovery gives to the model. */
+  instructions?: string;
+  keys: Keys;
+  /** Default 60,000; 0 asks before every request. */
+  keysRefreshMs?: number;
+  /** What states are bound to besides; the same on all replicas. Default: the name. */
+  audience?: string;
+  /** `encrypted` (XChaCha20-Poly1305, the default) or `signed-readable` (HMAC-SHA256; the client can read it). */
+  seal?: "encrypted" | "signed-readable";
+  /** How long a state is good. Default 600,000. A client that waits for a person for days needs days here **and** in
+   * `limits.exchangeMs`. */
+  stateTtlMs?: number;
+  skewMs?: number;
+  /** Ask again instead of refusing when a state has expired and nothing else is wrong. */
+  softExpiry?: boolean;
+  /** Take no answer that comes without a state (A7). */
+  requireState?: boolean;
+  limits?: Limits;
+  /** How handlers are run again (A3, A8, A10). */
+  replay?: {
+    divergence?: "ask-again" | "fail";
+    afterEffects?: "refuse" | "keep" | "drop";
+    patienceMs?: number;
+    holdUrlsMs?: number;
+    lookMs?: number;
+    holdCheckpointsMs?: number;
+  };
+  /** Uses each state once and keeps replies for retries whose reply was lost (B1…B7). */
+  ledger?: {
+    store: LedgerStore;
+    once?: "at-least-once" | "at-most-once";
+    whenDown?: "closed" | "open";
+    leaseMs?: number;
+    waitMs?: number;
+    waiters?: number;
+    replyBytes?: number;
+    skewMs?: number;
+    retentionMs?: number;
+  };
+  /** Names in `Host` that are this server's. Without any, every host is; behind a proxy or on an edge network that is
+   * fine, for it has chosen the worker by name already. */
+  hosts?: readonly string[];
+  /** Pages that may call, such as `https://app.example.com`. */
+  origins?: readonly string[];
+  /** The server listens on this machine only: `Host` and `Origin` must name it (R-159). */
+  loopback?: boolean;
+  /** How long clients may keep lists (R-201). */
+  cache?: { ttlMs?: number; public?: boolean };
+  /** Announces changes and serves subscriptions, for as long as this instance lives. */
+  changes?: boolean;
+  /** Is told what is asked, answered and refused, a line each (no content). */
+  observe?: (line: string) => void;
+  /** Is told what goes wrong. Default: `console.error`. */
+  report?: (message: string, error?: unknown) => void;
+}
+
+/** What a request comes with besides itself. */
+export interface RequestOptions {
+  /** Required, so that nobody serves the anonymous by oversight. */
+  principal: Principal;
+  /** Given to a `keys` function. */
+  env?: unknown;
+  /** Keeps a worker alive for a commit that has begun when its client leaves: `ctx.waitUntil.bind(ctx)`. */
+  waitUntil?: (work: Promise<unknown>) => void;
+}
+
+type Requirement = "form" | "url" | "sampling" | "sampling.tools" | "roots";
+type Json = { readonly [name: string]: unknown };
+
+interface Declared {
+  description?: string;
+  title?: string;
+  /** Another lifetime for states of this one. */
+  stateTtlMs?: number;
+}
+/** A tool (R-206). */
+export interface ToolOptions<S extends JsonSchema = JsonSchema, A = FromSchema<S>> extends Declared {
+  /** JSON Schema of the arguments. Of its keywords `type`, `properties`, `required`, `items`, `enum` and `const` are
+   * checked before the handler is called; for more, give `parse`. */
+  inputSchema?: S;
+  /** Checks the arguments and makes what the handler gets, such as `schema.parse` of a validation library. What it throws
+   * is told to the peer as invalid parameters. It may take its time. */
+  parse?: (args: unknown) => Awaitable<A>;
+  outputSchema?: JsonSchema;
+  annotations?: Json;
+  /** What the client must have declared before a line of the handler runs (R-106). */
+  requires?: readonly Requirement[];
+}
+export interface PromptOptions extends Declared {
+  arguments?: readonly {
+    name: string;
+    description?: string;
+    required?: boolean;
+    completions?: readonly string[];
+  }[];
+}
+export interface ResourceOptions extends Declared {
+  name: string;
+  mimeType?: string;
+}
+
+/** A text, or a result as the protocol has it. */
+export type ToolResult =
+  | string
+  | { content: readonly Json[]; structuredContent?: unknown; isError?: boolean; _meta?: Json };
+export type PromptResult = string | { messages: readonly Json[]; description?: string; _meta?: Json };
+export type ResourceResult = string | { contents: readonly Json[]; ttlMs?: number; cacheScope?: string; _meta?: Json };
+export type Awaitable<T> = T | Promise<T>;
