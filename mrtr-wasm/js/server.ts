@@ -136,13 +136,14 @@ export class McpServer {
    * status 499, which nobody reads.
    */
   async fetch(request: Request, options: RequestOptions): Promise<Response> {
-    const lines: string[] = [];
-    let host = false;
-    for (const [name, value] of request.headers) {
-      host ||= name === "host";
-      lines.push(`${name}: ${value}`);
-    }
-    if (!host) lines.push(`host: ${new URL(request.url).host}`);
+    let lines = "";
+    // Noted on the way: where the host is not JavaScript, each question to `Headers` crosses into it.
+    const known = new Set<string>();
+    request.headers.forEach((value, name) => {
+      known.add(name);
+      lines += `${name}: ${value}\n`;
+    });
+    if (!known.has("host")) lines += `host: ${new URL(request.url).host}\n`;
     const { promise, resolve } = settled<Response>();
     let pieces: ReadableStreamDefaultController<Uint8Array> | undefined;
     const gone = () => {
@@ -179,8 +180,8 @@ export class McpServer {
     };
     if (request.bodyUsed) throw new ConfigError("the request's body was read already: hand over the request before, or a clone");
     // What is said to be long was refused already, and no host hands over more than was said.
-    const said = request.headers.has("content-length");
-    const attempt: Attempt | undefined = await this.#serve(request.method, lines.join("\n"), request.headers, options, sink, async (limit) =>
+    const said = known.has("content-length");
+    const attempt: Attempt | undefined = await this.#serve(request.method, lines, known, options, sink, async (limit) =>
       said ? new Uint8Array(await request.arrayBuffer()) : read(request.body, limit),
     );
     if (attempt !== undefined && !attempt.isOver && options.waitUntil !== undefined) options.waitUntil(attempt.over());

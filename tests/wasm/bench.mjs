@@ -12,13 +12,10 @@ async function onNode(which) {
   return { url, pid: child.pid, stop: () => child.kill() };
 }
 
-const hosts = {
-  node: { mrtr: () => onNode("mrtr"), sdk: () => onNode("sdk") },
-  workerd: {
-    mrtr: () => workerd(bundle(join(here, "bench.worker.mrtr.mjs")), plainConfig, { env: { MRTR_KEYS: KEY_TEXT } }),
-    sdk: () => workerd(bundle(join(here, "bench.worker.sdk.mjs")), plainConfig, { env: { MRTR_KEYS: KEY_TEXT } }),
-  },
-};
+const onWorkerd = (which) => workerd(bundle(join(here, `bench.worker.${which}.mjs`)), plainConfig, { env: { MRTR_KEYS: KEY_TEXT } });
+const hosts = { node: onNode, workerd: onWorkerd };
+/** `canned` does nothing: what it reaches is the ceiling of this machine, of its host and of the load generator. */
+const kinds = ["mrtr", "sdk", "canned"];
 
 /** Seconds of processor time that a process has used: of a machine that does other things too, the only steady figure. */
 function used(pid) {
@@ -29,14 +26,15 @@ function used(pid) {
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 const figures = {};
 for (const host of process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["node", "workerd"]) {
-  const servers = { mrtr: await hosts[host].mrtr(), sdk: await hosts[host].sdk() };
+  const servers = {};
+  for (const which of kinds) servers[which] = await hosts[host](which);
   try {
     for (const { url } of Object.values(servers)) await load(url, 4, 1_500);
     for (const connections of [1, 32]) {
-      const rates = { mrtr: [], sdk: [] };
-      const work = { mrtr: { seconds: 0, exchanges: 0 }, sdk: { seconds: 0, exchanges: 0 } };
+      const rates = Object.fromEntries(kinds.map((which) => [which, []]));
+      const work = Object.fromEntries(kinds.map((which) => [which, { seconds: 0, exchanges: 0 }]));
       for (let turn = 0; turn < 5; turn++) {
-        for (const which of ["mrtr", "sdk"]) {
+        for (const which of kinds) {
           const before = used(servers[which].pid);
           const { rate, exchanges } = await load(servers[which].url, connections, 1_500);
           rates[which].push(rate);
@@ -44,11 +42,13 @@ for (const host of process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["
           work[which].exchanges += exchanges;
         }
       }
-      const [mrtr, sdk] = [median(rates.mrtr), median(rates.sdk)];
-      const [ours, theirs] = ["mrtr", "sdk"].map((which) => (work[which].seconds / work[which].exchanges) * 1e6);
-      figures[`${host} ${connections}`] = { mrtr, sdk, ratio: mrtr / sdk, ours, theirs, work: theirs / ours };
-      console.log(`${host}, ${connections} connection(s): mrtr ${mrtr.toFixed(0)}/s, TypeScript SDK ${sdk.toFixed(0)}/s, ratio ${(mrtr / sdk).toFixed(2)}`);
-      console.log(`    processor time an exchange: ${ours.toFixed(0)} us, ${theirs.toFixed(0)} us, ratio ${(theirs / ours).toFixed(2)}`);
+      const [mrtr, sdk, canned] = kinds.map((which) => median(rates[which]));
+      const [ours, theirs, nothing] = kinds.map((which) => (work[which].seconds / work[which].exchanges) * 1e6);
+      figures[`${host} ${connections}`] = { mrtr, sdk, canned, ratio: mrtr / sdk, ceiling: canned / sdk, ours, theirs, nothing, work: theirs / ours };
+      const round = (number) => number.toFixed(0);
+      console.log(`${host}, ${connections} connection(s): mrtr ${round(mrtr)}/s, TypeScript SDK ${round(sdk)}/s, canned replies ${round(canned)}/s`);
+      console.log(`    over the SDK: mrtr ${(mrtr / sdk).toFixed(2)}, of at most ${(canned / sdk).toFixed(2)}`);
+      console.log(`    processor time an exchange: ${round(ours)} us, ${round(theirs)} us, ${round(nothing)} us; SDK over mrtr ${(theirs / ours).toFixed(2)}, of at most ${(theirs / nothing).toFixed(2)}`);
     }
   } finally {
     for (const server of Object.values(servers)) await server.stop();

@@ -1,4 +1,4 @@
-// The same asking tool on this package and on the TypeScript SDK: `bench.server.mjs mrtr | sdk`. Prints its url.
+// The same asking tool on this package and on the TypeScript SDK: `bench.server.mjs mrtr | sdk | canned`. Prints its url.
 import { createServer } from "node:http";
 
 import { line } from "./lib.mjs";
@@ -14,6 +14,18 @@ if (process.argv[2] === "mrtr") {
     return answer.action === "accept" ? `${greeting}, ${answer.content.name}!` : "Hm.";
   });
   port(createServer(nodeListener(server, { principal: anonymous })));
+} else if (process.argv[2] === "canned") {
+  const { canned } = await import("./bench.worker.canned.mjs");
+  port(
+    createServer((request, response) => {
+      const chunks = [];
+      request.on("data", (chunk) => chunks.push(chunk));
+      request.on("end", () => {
+        const text = Buffer.from(canned(Buffer.concat(chunks).toString()));
+        response.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(text.length)]).end(text);
+      });
+    }),
+  );
 } else {
   const { toNodeHandler } = await import("@modelcontextprotocol/node");
   const { McpServer, acceptedContent, createMcpHandler, createRequestStateCodec, inputRequired } = await import("@modelcontextprotocol/server");
