@@ -30,6 +30,8 @@ use crate::clock::Clock;
 #[cfg(feature = "redis")]
 mod redis;
 
+#[cfg(all(feature = "redis", feature = "bridge"))]
+pub(crate) use redis::checked;
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisError};
 

@@ -33,7 +33,7 @@ pub enum Said {
     Opened { link: LinkId, upstream: usize },
     Closed { link: LinkId },
     StreamClosed { link: LinkId, call: i64 },
-    Peer { peer: [u8; 16], bytes: Vec<u8> },
+    Peer { peer: [u8; 16], bytes: Vec<u8>, keep: Duration },
 }
 
 impl Said {
@@ -142,6 +142,18 @@ impl World {
         self.drain();
     }
 
+    /// Whether other processes can be reached.
+    pub fn reachable(&mut self, reachable: bool) {
+        self.bridge.peers_reachable(reachable, self.now);
+        self.drain();
+    }
+
+    /// A host's connection is gone.
+    pub fn leave(&mut self, host: HostId) {
+        self.bridge.close_host(host, self.now);
+        self.drain();
+    }
+
     /// An upstream's result.
     pub fn result(&mut self, link: LinkId, call: i64, result: Value) {
         self.up(link, &json!({"jsonrpc": "2.0", "id": call, "result": result}));
@@ -187,7 +199,7 @@ impl World {
                 Output::OpenUpstream { link, upstream } => Said::Opened { link, upstream },
                 Output::CloseUpstream { link } => Said::Closed { link },
                 Output::CloseStream { link, call } => Said::StreamClosed { link, call },
-                Output::ToPeer { peer, bytes } => Said::Peer { peer, bytes },
+                Output::ToPeer { peer, bytes, keep } => Said::Peer { peer, bytes, keep },
                 other => panic!("{other:?}"),
             });
         }

@@ -20,7 +20,8 @@
 //! | a message of an upstream | [`handle_upstream`](Bridge::handle_upstream) |
 //! | an HTTP response ended without a JSON-RPC response | [`fail_call`](Bridge::fail_call) |
 //! | a process has ended, a session is unknown (404), a start failed | [`close_upstream`](Bridge::close_upstream) |
-//! | a message of another process | [`handle_peer`](Bridge::handle_peer), [`fail_peer`](Bridge::fail_peer) |
+//! | a message of another process | [`handle_peer`](Bridge::handle_peer) |
+//! | other processes cannot be reached, or can again | [`peers_reachable`](Bridge::peers_reachable) |
 //! | time is up | [`handle_timeout`](Bridge::handle_timeout) at [`poll_timeout`](Bridge::poll_timeout) |
 //!
 //! After each of them take [`poll_output`](Bridge::poll_output) until it is `None`; order matters.
@@ -90,7 +91,7 @@ pub use sessions::{EventId, HostSessions, Missed, Posted, Resumed, SessionBounds
 
 use self::{
     dialogue::Dialogue,
-    handoff::{Handed, Head},
+    handoff::{Forwarded, Remotes},
     host::{Host, Open},
     link::{Link, Purpose, Sent, UpstreamState},
     parked::Parked,
@@ -163,11 +164,9 @@ pub struct Bridge {
     listeners: BTreeMap<u64, listen::Listener>,
     next_listener: u64,
     /// Requests that other processes work on.
-    handed: BTreeMap<u64, Handed>,
-    next_handed: u64,
+    forwarded: Forwarded,
     /// Hosts of other processes.
-    remote: BTreeMap<HostId, Head>,
-    next_remote: u64,
+    remotes: Remotes,
     next_gather: u64,
     /// Whose resource it is, as lists said.
     uris: BTreeMap<Box<str>, usize>,
@@ -209,10 +208,8 @@ impl Bridge {
             inbox: inbox::Inbox::default(),
             listeners: BTreeMap::new(),
             next_listener: 0,
-            handed: BTreeMap::new(),
-            next_handed: 0,
-            remote: BTreeMap::new(),
-            next_remote: 0,
+            forwarded: Forwarded::default(),
+            remotes: Remotes::default(),
             next_gather: 0,
             uris: BTreeMap::new(),
         })
@@ -234,12 +231,10 @@ impl Bridge {
     pub fn poll_output(&mut self) -> Option<Output> {
         loop {
             let output = self.out.pop_front()?;
-            if self.remote.is_empty() {
+            if !Remotes::concerns(&output) {
                 return Some(output);
             }
-            if let Some(output) = self.redirected(output) {
-                return Some(output);
-            }
+            self.redirect(output);
         }
     }
 
@@ -257,6 +252,7 @@ impl Bridge {
             Whom::Queue => Reason::NoSession,
             Whom::Inbox => Reason::Unanswered,
             Whom::Handed(_) => Reason::Owner,
+            Whom::Remote(_) => Reason::Forwarder,
         };
         Some((at, reason))
     }
@@ -272,6 +268,7 @@ impl Bridge {
                 Whom::Queue => self.queue_due(now),
                 Whom::Inbox => self.inbox_due(now),
                 Whom::Handed(number) => self.handed_due(number, now),
+                Whom::Remote(host) => self.remote_due(host, now),
             }
         }
     }
@@ -300,6 +297,11 @@ impl Bridge {
     pub fn counts(&self) -> Counts {
         Counts {
             inbox: self.inbox.len(),
+            running: self.parked.len().saturating_sub(self.counts.parked).saturating_sub(self.counts.kept),
+            dialogues: self.dialogues.len(),
+            cut_off: self.forwarded.is_cut_off(),
+            handed_open: self.forwarded.len(),
+            remote_open: self.remotes.len(),
             sessions: self.sessions_in_all(),
             waiting: self.queue.len(),
             ..self.counts

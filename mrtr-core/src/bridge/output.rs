@@ -1,10 +1,12 @@
 //! What a bridge wants done, and who is who.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::time::Duration;
 
-use crate::{http::ReplyClass, jsonrpc::RequestId};
+use crate::{http::ReplyClass, jsonrpc::RequestId, seal::Verdict};
 
-/// A host's connection, named by the embedder: one pipe, one legacy HTTP session, or one modern POST. Never used twice.
+/// A host's connection, named by the embedder: one pipe, one legacy HTTP session, or one modern POST. Never used twice;
+/// below 2⁶³, for those from there on are hosts of other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs)]
 pub struct HostId(pub u64);
@@ -92,6 +94,8 @@ pub enum Output {
         peer: [u8; 16],
         /// Sealed.
         bytes: Vec<u8>,
+        /// For how long from now they are worth sending: what could not be sent until then is dropped.
+        keep: Duration,
     },
     /// End a connection: the process, or the HTTP session (DELETE). Nothing that still comes from it counts.
     CloseUpstream {
@@ -137,6 +141,8 @@ pub enum Reason {
     NoSession,
     /// The process that holds a call is silent.
     Owner,
+    /// A process that has handed a retry over waits for a sign of life, or is silent.
+    Forwarder,
     /// Nobody has answered a question in the inbox.
     Unanswered,
     /// A kept result is no longer kept.
@@ -157,6 +163,10 @@ pub struct Counts {
     pub open: usize,
     /// Calls that wait for answers, their upstream requests in flight.
     pub parked: usize,
+    /// Calls of modern hosts that a legacy upstream works on now.
+    pub running: usize,
+    /// Calls of legacy hosts at modern upstreams.
+    pub dialogues: usize,
     /// Final results that are kept in case they were lost.
     pub kept: usize,
     /// Sessions with legacy upstreams.
@@ -175,6 +185,8 @@ pub struct Counts {
     pub asked_again: u64,
     /// States refused, whatever the reason.
     pub refused: u64,
+    /// The same by verdict, in the order of [`Verdict::ALL`].
+    pub refused_by: [u64; Verdict::ALL.len()],
     /// Retries that came twice and got the same outcome.
     pub replayed: u64,
     /// Parked calls that nobody came back for.
@@ -183,4 +195,24 @@ pub struct Counts {
     pub lost: u64,
     /// Requests refused because of a bound.
     pub over: u64,
+    /// Other processes cannot be reached now.
+    pub cut_off: bool,
+    /// Requests that other processes work on.
+    pub handed_open: usize,
+    /// Requests of other processes that run here.
+    pub remote_open: usize,
+    /// Retries handed to the process that holds their call so far.
+    pub handed: u64,
+    /// Those that it has acknowledged.
+    pub acknowledged: u64,
+    /// Hand-offs sent again.
+    pub resent: u64,
+    /// Calls whose owner is gone: what became of them nobody can tell.
+    pub handed_lost: u64,
+    /// Hand-offs that failed because other processes could not be reached.
+    pub unreachable: u64,
+    /// Retries of other processes taken so far.
+    pub taken: u64,
+    /// Messages of other processes refused: not authentic, not for this process, too old, or not the first of their kind.
+    pub peer_refused: u64,
 }

@@ -359,6 +359,7 @@ impl Bridge {
         for link in links {
             self.close_link(link, &gone(), now);
         }
+        self.end_all_handed();
     }
 }
 

@@ -468,6 +468,10 @@ impl Bridge {
     /// A host's request is refused because of its state: one sentence whatever was wrong (G-11).
     pub(super) fn refuse_state(&mut self, host: HostId, id: &RequestId, verdict: Verdict) {
         self.counts.refused += 1;
+        let place = Verdict::ALL.iter().position(|known| *known == verdict);
+        if let Some(count) = place.and_then(|place| self.counts.refused_by.get_mut(place)) {
+            *count += 1;
+        }
         crate::trace::warn!(verdict = %verdict, "a state was refused");
         let error = RpcError::invalid_params(crate::seal::Refused::WIRE_MESSAGE);
         self.respond_error(host, id, ReplyClass::HandlerError, &error);

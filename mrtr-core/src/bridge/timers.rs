@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeSet;
 
-use super::LinkId;
+use super::{HostId, LinkId};
 use crate::time::Timestamp;
 
 /// Whom a deadline concerns.
@@ -15,6 +15,7 @@ pub(super) enum Whom {
     Queue,
     Inbox,
     Handed(u64),
+    Remote(HostId),
 }
 
 /// All deadlines; each party has at most one.

@@ -45,6 +45,12 @@ pub(super) enum In {
     Failed { link: LinkId, call: i64, failure: CallFailure },
     /// A connection is gone.
     Closed { link: LinkId },
+    /// Messages of other processes, and who is to hear that they were dealt with.
+    #[cfg(feature = "redis")]
+    Peers { messages: Vec<Vec<u8>>, dealt: oneshot::Sender<()> },
+    /// Whether other processes can be reached.
+    #[cfg(feature = "redis")]
+    Reachable(bool),
     /// Somebody wants to know the numbers.
     Counts(oneshot::Sender<(Counts, bool)>),
     /// A line of somebody who looks into the inbox, and who that is.
@@ -103,6 +109,9 @@ pub(super) struct Driver {
     /// What happened while something was done.
     pub(super) pending: VecDeque<In>,
     ending: JoinSet<()>,
+    /// The way to other processes.
+    #[cfg(feature = "redis")]
+    mail: Option<super::peers::Mail>,
     draining: bool,
     waiting: Vec<oneshot::Sender<()>>,
     next_sweep: Timestamp,
@@ -116,7 +125,14 @@ impl Driver {
         (events, numbers): (Events, Arc<Numbers>),
     ) -> Self {
         let clock = options.clock;
+        #[cfg(feature = "redis")]
+        let mail = options.peers.as_ref().map(|peers| {
+            let bytes = options.queued(&bridge.config().limits);
+            peers.start(*bridge.epoch(), bytes, events.clone())
+        });
         Self {
+            #[cfg(feature = "redis")]
+            mail,
             sessions: HostSessions::new(options.sessions.clone()),
             bridge,
             reaches,
@@ -172,6 +188,10 @@ impl Driver {
         self.flush();
         // Whoever still waits for a response has got an error, and sees its stream end.
         (self.pipes, self.posts, self.streams) = Default::default();
+        #[cfg(feature = "redis")]
+        if let Some(mail) = self.mail.take() {
+            mail.finish(self.options.grace).await;
+        }
         while self.ending.join_next().await.is_some() {}
         if let Some(done) = closed {
             let _ = done.send(());
@@ -204,6 +224,16 @@ impl Driver {
                 self.bridge.close_upstream(link, now);
                 self.end(link);
             }
+            #[cfg(feature = "redis")]
+            In::Peers { messages, dealt } => {
+                for message in messages {
+                    self.bridge.handle_peer(&message, now);
+                }
+                // An error says that nobody reads any more.
+                let _ = dealt.send(());
+            }
+            #[cfg(feature = "redis")]
+            In::Reachable(reachable) => self.bridge.peers_reachable(reachable, now),
             In::Counts(who) => {
                 let _ = who.send((self.bridge.counts(), self.draining));
             }
@@ -236,8 +266,14 @@ impl Driver {
                     }
                 }
                 Output::CloseUpstream { link } => self.end(link),
-                // There are no others: the configuration names none.
-                Output::ToPeer { .. } | _ => {}
+                #[cfg(feature = "redis")]
+                output @ Output::ToPeer { .. } => {
+                    if let Some(mail) = &self.mail {
+                        mail.send(output);
+                    }
+                }
+                // Without peers there is nobody to say it to, and a configuration that names any does not start.
+                _ => {}
             }
         }
     }

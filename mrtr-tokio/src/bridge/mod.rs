@@ -33,6 +33,7 @@
 //! | `http`, `pipe` | the fronts: HTTP, a pair of pipes |
 //! | `process`, `url` | connections to upstreams |
 //! | `inbox` | the doors for whoever answers questions that hosts cannot show |
+//! | `peers` | other processes of the same bridge, by streams in a Redis (feature `redis`) |
 //! | `probe` | which era an upstream is of |
 //! | `sink`, `metrics` | the queue to a peer; numbers for an operator |
 
@@ -42,6 +43,8 @@ mod http;
 #[cfg(unix)]
 mod inbox;
 mod metrics;
+#[cfg(feature = "redis")]
+mod peers;
 mod pipe;
 mod probe;
 mod process;
@@ -72,6 +75,8 @@ use tokio::{
 use self::driver::{Driver, Events, In};
 #[cfg(unix)]
 pub use self::inbox::{InboxToken, TokenError, bind_inbox};
+#[cfg(feature = "redis")]
+pub use self::peers::Peers;
 pub use self::{http::Front, probe::EraUnknown};
 use crate::{
     client::{self, Stderr, UrlError, carry::Url},
@@ -145,6 +150,10 @@ pub struct Options {
     pub grace: Duration,
     /// Where the time comes from.
     pub clock: Clock,
+    /// The way to other processes with the same keys: a retry whose call one of them holds is handed to it. Default
+    /// none: such a retry gets an error, and whoever sends it must always be sent to the same process.
+    #[cfg(feature = "redis")]
+    pub peers: Option<Peers>,
 }
 
 impl Default for Options {
@@ -154,6 +163,8 @@ impl Default for Options {
             queued_bytes: 16 << 20,
             grace: Duration::from_secs(3),
             clock: Clock::system(),
+            #[cfg(feature = "redis")]
+            peers: None,
         }
     }
 }
@@ -174,6 +185,9 @@ pub enum StartError {
     /// There are not as many upstreams as ways to reach them, or they are reached otherwise than the configuration says.
     #[error("the upstreams of the configuration and the ways to reach them differ")]
     Reaches,
+    /// The configuration names other processes, and the options no way to them.
+    #[error("the configuration speaks of replicas, and there is no way to reach them")]
+    NoPeers,
     /// The system gives no randomness.
     #[error("the system gives no entropy: {0}")]
     Entropy(#[from] io::Error),
@@ -213,12 +227,20 @@ impl Numbers {
 
 impl Bridge {
     /// Starts it. Must be called within a tokio runtime. `reaches` are those of the configuration's upstreams, in their
-    /// order.
+    /// order. With [`Options::peers`] the configuration's `replicas` is set.
     ///
     /// # Errors
     ///
     /// If the configuration is not one, or the two differ.
-    pub fn start(config: Config, reaches: Vec<Reach>, options: Options) -> Result<Self, StartError> {
+    pub fn start(mut config: Config, reaches: Vec<Reach>, options: Options) -> Result<Self, StartError> {
+        #[cfg(feature = "redis")]
+        let peers = options.peers.is_some();
+        #[cfg(not(feature = "redis"))]
+        let peers = false;
+        if config.replicas && !peers {
+            return Err(StartError::NoPeers);
+        }
+        config.replicas = peers;
         let transports = config.upstreams.iter().map(|upstream| upstream.transport);
         if !transports.eq(reaches.iter().map(Reach::transport)) {
             return Err(StartError::Reaches);

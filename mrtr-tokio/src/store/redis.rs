@@ -43,7 +43,7 @@ struct Inner {
     patience: Duration,
 }
 
-/// Why a Redis cannot keep a ledger.
+/// Why a Redis cannot be used, for a ledger or between bridges.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisError {
@@ -53,8 +53,8 @@ pub enum RedisError {
     /// It did not answer in time.
     #[error("the Redis did not answer within {0:?}")]
     Silent(Duration),
-    /// It would forget entries when its memory is full, and with them that a state was used.
-    #[error("the Redis evicts keys (maxmemory-policy {policy:?}): a ledger needs \"noeviction\"")]
+    /// It would forget entries when its memory is full, and with them that a state was used, or what was said.
+    #[error("the Redis evicts keys (maxmemory-policy {policy:?}): it has to be \"noeviction\"")]
     Evicts {
         /// Its policy; empty if it does not say.
         policy: String,
@@ -68,22 +68,27 @@ impl Redis {
     ///
     /// [`RedisError`]; the address with its password is not in it.
     pub async fn connect(url: &str) -> Result<Self, RedisError> {
-        let client = Client::open(url).map_err(RedisError::Unreachable)?;
-        let this = Self(Arc::new(Inner { client, connection: Mutex::new(None), patience: PATIENCE }));
-        let asked = async {
-            let mut connection = this.0.connection().await?;
-            // Not `CONFIG GET`, which services that are managed by others often forbid.
-            redis::cmd("INFO").arg("memory").query_async::<String>(&mut connection).await
-        };
-        let info = timeout(PATIENCE, asked)
-            .await
-            .map_err(|_| RedisError::Silent(PATIENCE))?
-            .map_err(RedisError::Unreachable)?;
-        let policy = info.lines().find_map(|line| line.trim().strip_prefix("maxmemory_policy:"));
-        match policy {
-            Some("noeviction") => Ok(this),
-            other => Err(RedisError::Evicts { policy: other.unwrap_or_default().to_owned() }),
-        }
+        let (client, connection) = checked(url).await?;
+        let connection = Mutex::new(Some(connection));
+        Ok(Self(Arc::new(Inner { client, connection, patience: PATIENCE })))
+    }
+}
+
+/// A Redis that answers and evicts nothing.
+pub(crate) async fn checked(url: &str) -> Result<(Client, MultiplexedConnection), RedisError> {
+    let client = Client::open(url).map_err(RedisError::Unreachable)?;
+    let asked = async {
+        let mut connection = client.get_multiplexed_async_connection().await?;
+        // Not `CONFIG GET`, which services that are managed by others often forbid.
+        let info = redis::cmd("INFO").arg("memory").query_async::<String>(&mut connection).await?;
+        Ok((info, connection))
+    };
+    let asked = timeout(PATIENCE, asked).await.map_err(|_| RedisError::Silent(PATIENCE))?;
+    let (info, connection) = asked.map_err(RedisError::Unreachable)?;
+    let policy = info.lines().find_map(|line| line.trim().strip_prefix("maxmemory_policy:"));
+    match policy {
+        Some("noeviction") => Ok((client, connection)),
+        other => Err(RedisError::Evicts { policy: other.unwrap_or_default().to_owned() }),
     }
 }
 

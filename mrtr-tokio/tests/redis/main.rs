@@ -1,10 +1,13 @@
-//! The ledger in a real Redis: `tests/run redis` starts one and says where it is.
+//! The ledger in a real Redis, and bridges that hand calls to one another through one: `tests/run redis` starts the
+//! ledger's and says where it is, the bridges' are started by their tests.
 //!
 //! One test at a time: some change the server's settings.
 
 // Tests may panic, helpers included.
 #![allow(clippy::std_instead_of_core, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
+#[cfg(unix)]
+mod bridges;
 mod replicas;
 mod store;
 

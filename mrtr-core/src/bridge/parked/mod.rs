@@ -13,7 +13,7 @@ mod retry;
 mod urls;
 
 use super::{
-    Bridge, HostId, HostStream, LinkId, Output, Owner, Reason, Transport,
+    Bridge, HostId, HostStream, LinkId, Output, Owner, Reason, Transport, handoff,
     host::{Modern, Open, busy},
     inbox::{Asker, Entry},
     link::{Link, Purpose, gone},
@@ -217,15 +217,13 @@ impl Bridge {
             }
             // One that came from another process already is not sent on.
             Ok(Carried::Handle { epoch, call, round })
-                if self.config.replicas && !self.remote.contains_key(&host) =>
+                if self.config.replicas && !self.remotes.contains(host) =>
             {
                 self.hand_over(host, m, (epoch, call, round), now);
             }
             Ok(Carried::Handle { .. }) => {
-                self.counts.lost += 1;
-                let error =
-                    RpcError::internal("the process that held this call is gone; it is not run again");
-                self.respond_error(host, id, ReplyClass::Internal, &error);
+                self.counts.handed_lost += 1;
+                self.respond_error(host, id, ReplyClass::Internal, &handoff::gone());
             }
             Ok(Carried::Wrapped { .. }) => self.refuse_state(host, id, Verdict::OtherRequest),
             Err(verdict) => self.refuse_state(host, id, verdict),

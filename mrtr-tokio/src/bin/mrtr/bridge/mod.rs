@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod inbox;
+mod peers;
 mod upstreams;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -13,7 +14,7 @@ use mrtr_core::{
     wire::{Era, Implementation},
 };
 use mrtr_tokio::{
-    bridge::{self, Front, Options, Reach},
+    bridge::{self, Front, Reach},
     server::{self, Anonymous, Bind, Bounds, Identity, Misconfigured, Principals},
 };
 use tokio::net::TcpListener;
@@ -98,6 +99,8 @@ pub(crate) struct Bridge {
     inbox_token: crate::inbox::TokenArgs,
     #[command(flatten)]
     keys: Keys,
+    #[command(flatten)]
+    peers: peers::Peers,
     /// Processes of one server. Each call that waits for an answer has one for itself.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     processes: Option<usize>,
@@ -135,8 +138,9 @@ The file of --config:
   era = \"modern\"                        # or \"legacy\"; left out: found out
 
 Beside the endpoint, --listen serves /healthz (503 while it drains) and /metrics (Prometheus).
-A call that waits for an answer of a legacy server lives in this process: with several of them, send a principal
-always to the same one. Calls of modern servers may go to any that has the keys.";
+A call that waits for an answer of a legacy server lives in one process. With several, the same keys and --redis, a
+retry may come to any of them; without --redis, send a principal always to the same one. A legacy host's session stays
+with its process in either case. Calls of modern servers may go to any process that has the keys.";
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ServerEra {
@@ -170,6 +174,7 @@ struct Server {
 }
 
 pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
+    let options = peers::options(&args.peers, &args.keys).await?;
     let sealer = sealer(&args.keys, AUDIENCE)?;
     let servers = upstreams::named(&args)?;
     let mut upstreams = Vec::new();
@@ -193,7 +198,7 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
     }
     #[cfg(unix)]
     let door = inbox::Door::open(&args, &mut config).await?;
-    let bridge = bridge::Bridge::start(config, reaches, Options::default()).map_err(Failure::usage)?;
+    let bridge = bridge::Bridge::start(config, reaches, options).map_err(Failure::usage)?;
     #[cfg(unix)]
     let door = door.map(|door| door.serve(&bridge));
     let done = match args.listen {
