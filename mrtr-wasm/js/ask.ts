@@ -27,7 +27,7 @@ export class Ask<T> implements PromiseLike<T> {
     resolved?: ((value: T) => A | PromiseLike<A>) | null,
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.attempt.wait(this.wait, this.key, this.read, this.check, this.project).then(resolved, rejected);
+    return this.attempt.waits.wait(this.wait, this.key, this.read, this.check, this.project).then(resolved, rejected);
   }
 
   catch<B = never>(rejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
@@ -50,7 +50,7 @@ export class Ask<T> implements PromiseLike<T> {
    */
   keep<U>(project: (value: T) => U): Ask<U> {
     const { attempt, wait, key, read, check } = this;
-    attempt.keeps(wait, key);
+    attempt.waits.keeps(wait, key);
     return new Ask<U>(attempt, wait, key, read as never, check, project as (value: unknown) => U);
   }
 
@@ -59,6 +59,6 @@ export class Ask<T> implements PromiseLike<T> {
    * handler returns, and its key cannot be used again (A1).
    */
   withdraw(): void {
-    this.attempt.withdraw(this.wait);
+    this.attempt.waits.withdraw(this.wait);
   }
 }

@@ -1,11 +1,12 @@
 import { carryOut } from "./command.js";
-import { Context, failure } from "./context.js";
+import { Context } from "./context.js";
 import { AskFailed, AskInvalid, AttemptEnded } from "./errors.js";
 import { Exchange, Required } from "./exchange.js";
 import type { Call } from "./glue.js";
 import { type Given, type Handler, type Sink, type Surroundings, answered, heads, result as sendable } from "./reply.js";
 import { type Glue, trapped } from "./runtime.js";
-import { json, quietly } from "./values.js";
+import { macrotask, quietly } from "./values.js";
+import { Waits } from "./waits.js";
 
 /** What `Call.poll` gives; the constants of `call.rs`. */
 const IDLE = 0;
@@ -17,13 +18,6 @@ const STORE = 5;
 const COMMIT = 6;
 const SUSPENDED = 7;
 
-type Waiter = {
-  key: string;
-  promise: Promise<unknown>;
-  settle(text: string): void;
-  check: (() => boolean | Promise<boolean>) | undefined;
-};
-
 /** A comment goes out after so much silence, so that nobody takes the connection for dead (R-180). */
 const KEEP_ALIVE_MS = 15_000;
 
@@ -34,7 +28,8 @@ export class Attempt {
   readonly #call: Call;
   readonly #sink: Sink;
   readonly #around: Surroundings;
-  readonly #waiters = new Map<number, Waiter>();
+  /** What the handler waits for. */
+  readonly waits: Waits;
   readonly #commits = new Map<number, () => void | Promise<void>>();
   #releases: (() => unknown)[] = [];
   #abort: AbortController | undefined;
@@ -57,6 +52,7 @@ export class Attempt {
     this.#sink = sink;
     this.#around = around;
     this.principal = principal;
+    this.waits = new Waits(this);
   }
 
   /** Goes on as far as it gets. */
@@ -84,7 +80,7 @@ export class Attempt {
     while (!this.#freed) {
       switch (call.poll(Date.now())) {
         case IDLE:
-          this.#deliver();
+          this.waits.deliver(call);
           this.#arm(call.wake_at());
           this.#linger();
           return;
@@ -197,38 +193,6 @@ export class Attempt {
     this.#call.failed_ask("x", "");
   }
 
-  /** Settles what waits and is there. */
-  #deliver(): void {
-    if (this.#waiters.size === 0) return;
-    for (const [wait, waiter] of this.#waiters) {
-      const text = this.#call.wait(wait);
-      if (text !== undefined) {
-        this.#waiters.delete(wait);
-        waiter.settle(text);
-      } else if (waiter.check !== undefined && this.#call.looks(wait)) void this.#look(wait, waiter.check);
-    }
-    // What is still open may be all that is left. Without anything to wait for, the next ask says when it rests.
-    if (this.#call.running()) this.#rest();
-  }
-
-  /** An errand behind a url is to be looked after (A10). */
-  async #look(wait: number, check: () => boolean | Promise<boolean>): Promise<void> {
-    let done = false;
-    try {
-      done = await check();
-    } catch (error) {
-      this.#around.report(`${this.#handler?.name}: until threw`, error);
-    }
-    if (this.#left || this.#freed) return;
-    try {
-      this.#call.looked(wait, done === true);
-      this.#deliver();
-    } catch (error) {
-      return this.#break(error);
-    }
-    this.#rest();
-  }
-
   async #store(): Promise<void> {
     const call = this.#call;
     const [what, current] = await carryOut(call, this.#around.store, this.#around.report);
@@ -301,82 +265,6 @@ export class Attempt {
     this.flush();
   }
 
-  /** What is kept of the answer is made of it. */
-  keeps(wait: number, key: string): void {
-    if (this.#settled.has(wait)) throw new TypeError(`keep(${key}): the ask is awaited already`);
-    this.use(`keep(${key})`, (call) => call.keeps(wait));
-  }
-
-  /** The answer to an ask that is waited for now. */
-  wait<T>(
-    wait: number,
-    key: string,
-    read: (letter: string, rest: string) => T,
-    check: (() => boolean | Promise<boolean>) | undefined,
-    project?: (value: unknown) => T,
-  ): Promise<T> {
-    if (this.#withdrawn.has(wait)) return Promise.reject(new AskFailed(key, "the question was taken back"));
-    const known = this.#waiters.get(wait) ?? this.#settled.get(wait);
-    if (known !== undefined) return known.promise as Promise<T>;
-    if (this.#left || this.#freed) return Promise.reject(new AttemptEnded(key));
-    let resolve!: (value: T) => void;
-    let reject!: (error: unknown) => void;
-    const promise = new Promise<T>((fulfil, refuse) => ([resolve, reject] = [fulfil, refuse]));
-    const settle = (text: string) => {
-      const [letter, rest] = [text.slice(0, 1), text.slice(1)];
-      const error = failure(key, letter, rest);
-      try {
-        if (error !== undefined) reject(error);
-        else if (project !== undefined) resolve(this.#keep(wait, key, letter, rest, read, project));
-        else resolve(read(letter, rest));
-      } catch (fault) {
-        reject(fault);
-      }
-    };
-    const waiter: Waiter = { key, promise, settle, check };
-    this.#settled.set(wait, waiter);
-    const text = this.use(key, (call) => call.wait(wait));
-    if (text !== undefined) settle(text);
-    else {
-      this.#waiters.set(wait, waiter);
-      this.use(key, (call) => call.runs());
-      this.#rest();
-    }
-    return promise;
-  }
-  readonly #settled = new Map<number, Waiter>();
-
-  /** What is kept of an answer: found again, or made of it and handed in. It is read back as every later run will. */
-  #keep<T>(
-    wait: number,
-    key: string,
-    letter: string,
-    rest: string,
-    read: (letter: string, rest: string) => unknown,
-    project: (value: unknown) => T,
-  ): T {
-    if (rest.startsWith("k")) return JSON.parse(rest.slice(1)) as T;
-    const made = project(read(letter, rest));
-    const text = json(made === undefined ? null : made);
-    if (text === undefined || made instanceof Promise) throw new TypeError(`what keep(${key}) makes is not JSON`);
-    this.use(`keep(${key})`, (call) => {
-      call.made(wait, text);
-      call.wait(wait);
-    });
-    return JSON.parse(text) as T;
-  }
-
-  withdraw(wait: number): void {
-    if (this.#left || this.#freed) return;
-    // An answer that has come stays.
-    if (!this.#settled.has(wait) || this.#waiters.has(wait)) this.#withdrawn.add(wait);
-    this.#waiters.delete(wait);
-    this.use("withdraw", (call) => call.withdraw(wait));
-    this.#rest();
-  }
-
-  readonly #withdrawn = new Set<number>();
-
   onCommit(step: () => void | Promise<void>): void {
     if (typeof step !== "function") throw new TypeError("onCommit: a function is needed");
     this.#commits.set(this.use("onCommit", (call) => call.on_commit()), step);
@@ -409,7 +297,7 @@ export class Attempt {
    * for siblings in a `Promise.all`. A recorded round needs less: what it waits for is known (A3), and all that matters is
    * that a handler which returns over an open ask has done so (A9).
    */
-  #rest(): void {
+  rest(): void {
     if (this.#restDue || this.#left || this.#freed) return;
     this.#restDue = true;
     const rest = () => {
@@ -435,6 +323,25 @@ export class Attempt {
     this.#timer = setTimeout(() => {
       if (!this.#left) this.#safely((call) => call.rests());
     }, wait);
+  }
+
+  /** Whether the handler is nobody's any more. */
+  get isLeft(): boolean {
+    return this.#left || this.#freed;
+  }
+
+  report(what: string, error?: unknown): void {
+    this.#around.report(`${this.#handler?.name}: ${what}`, error);
+  }
+
+  /** Uses the call, unless the attempt is over. */
+  guarded(work: (call: Call) => void): void {
+    if (this.isLeft) return;
+    try {
+      work(this.#call);
+    } catch (error) {
+      this.#break(error);
+    }
   }
 
   /** Tells the engine something, and goes on. */
@@ -503,8 +410,7 @@ export class Attempt {
     this.#freed = true;
     clearTimeout(this.#timer);
     clearInterval(this.#keepAlive);
-    this.#waiters.clear();
-    this.#settled.clear();
+    this.waits.clear();
     this.#commits.clear();
     this.#releases = [];
     try {
@@ -552,11 +458,4 @@ let warned = false;
 /** Lets go on what has settled. `queueMicrotask` would be the same, but a worker's runtime makes it forty times as dear. */
 async function turns(count: number): Promise<void> {
   for (; count > 0; count--) await undefined;
-}
-
-const immediate = (globalThis as { setImmediate?: (work: () => void) => unknown }).setImmediate;
-
-function macrotask(work: () => void): void {
-  if (immediate !== undefined) immediate(work);
-  else setTimeout(work, 0);
 }

@@ -50,7 +50,7 @@ function types(text, classes) {
 export interface Glue {
 ${members}
 }
-export declare function instantiate(module: WebAssembly.Module): Glue;
+export declare function instantiate(module: import("./runtime.js").WasmModule): Glue;
 `;
 }
 
@@ -72,7 +72,7 @@ for (const [role, classes] of Object.entries(roles)) {
   writeFileSync(join(folder, "glue.js"), glue(readFileSync(join(built, role, "mrtr.js"), "utf8"), classes));
   writeFileSync(join(folder, "glue.d.ts"), 'export { instantiate } from "../lib/glue.js";\n');
   cpSync(join(built, role, "optimised.wasm"), join(folder, "mrtr_bg.wasm"));
-  writeFileSync(join(folder, "mrtr_bg.wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
+  writeFileSync(join(folder, "mrtr_bg.wasm.d.ts"), 'declare const module: import("../lib/runtime.js").WasmModule;\nexport default module;\n');
   const use = `import { use } from "../lib/runtime.js";\nimport { instantiate } from "./glue.js";\nuse(instantiate, ${role === "full"});\n`;
   const all = `export * from "../lib/entry.${role}.js";\n`;
   const entries = {

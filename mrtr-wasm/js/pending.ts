@@ -48,13 +48,16 @@ export interface CallOptions extends Answerers {
   mayRunTwice?: boolean;
 }
 
+/** What `new Headers` takes. */
+type Headed = NonNullable<ConstructorParameters<typeof Headers>[0]>;
+
 export interface ClientOptions {
   /** Who the client says it is (R-034). */
   name: string;
   version: string;
   title?: string;
   /** Headers for every request, such as `Authorization`. */
-  headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>);
+  headers?: Headed | (() => Headed | Promise<Headed>);
   /** Other than the global one. */
   fetch?: typeof fetch;
   /** What is declared where a call does not say otherwise by its answerers. */

@@ -1,8 +1,9 @@
 /** What goes between a request and its handler: where the reply goes, what a handler is, what it comes to. */
 import type { Attempt } from "./attempt.js";
 import type { Context } from "./context.js";
-import { McpError } from "./errors.js";
+import { ConfigError, McpError } from "./errors.js";
 import type { Exchange } from "./exchange.js";
+import { type JsonSchema, misfit } from "./schema.js";
 import type { LedgerStore } from "./store.js";
 import { json } from "./values.js";
 
@@ -34,6 +35,37 @@ export interface Surroundings {
   store: LedgerStore | undefined;
   report(message: string, error?: unknown): void;
   ended(attempt: Attempt): void;
+}
+
+/** How arguments are made of their JSON text: checked by the schema, or by the author's own function. */
+export function checked(options: { inputSchema?: JsonSchema; parse?: (args: unknown) => unknown }): Pick<Handler, "args"> {
+  const { parse, inputSchema = {} } = options ?? {};
+  if (inputSchema?.type !== undefined && inputSchema.type !== "object") {
+    throw new ConfigError("inputSchema: arguments are an object");
+  }
+  if (parse === undefined) {
+    return {
+      args: (text) => {
+        const args: unknown = JSON.parse(text);
+        const problem = misfit(inputSchema, args);
+        return problem === undefined ? { args } : { problem };
+      },
+    };
+  }
+  const refused = (error: unknown) => ({
+    problem: `arguments: ${error instanceof Error ? error.message : "not as they should be"}`,
+  });
+  return {
+    args: (text) => {
+      try {
+        const args = parse(JSON.parse(text));
+        if (typeof (args as { then?: unknown } | undefined | null)?.then !== "function") return { args };
+        return Promise.resolve(args).then((args) => ({ args }), refused);
+      } catch (error) {
+        return refused(error);
+      }
+    },
+  };
 }
 
 /** JSON text of a result. */

@@ -4,14 +4,17 @@ import { ConfigError } from "./errors.js";
 
 export type { Glue } from "./glue.js";
 
-let make: ((module: WebAssembly.Module) => Glue) | undefined;
+/** `WebAssembly.Module` where the compiler knows it: Node's types do not, without those of the browser. */
+export type WasmModule = typeof globalThis extends { WebAssembly: { Module: { prototype: infer M } } } ? M : object;
+
+let make: ((module: WasmModule) => Glue) | undefined;
 let complete = false;
-let module: WebAssembly.Module | undefined;
+let module: WasmModule | undefined;
 let instance: Glue | undefined;
 let loading: Promise<void> | undefined;
 
 /** @internal Called by each entry with the glue that goes with its module. Who imports both has the one with both roles. */
-export function use(instantiate: (module: WebAssembly.Module) => Glue, both: boolean): void {
+export function use(instantiate: (module: WasmModule) => Glue, both: boolean): void {
   if (make !== undefined && (complete || !both)) return;
   if (instance !== undefined) throw new ConfigError("import the entry with both roles before you use the server's");
   make = instantiate;
@@ -23,7 +26,7 @@ export function use(instantiate: (module: WebAssembly.Module) => Glue, both: boo
  * Starts the engine from a compiled module: what a worker imports as `./mrtr_bg.wasm`. The entries for Node and for
  * workers have done it already.
  */
-export function initSync(options: { module: WebAssembly.Module }): void {
+export function initSync(options: { module: WasmModule }): void {
   module ??= options.module;
 }
 
@@ -31,7 +34,7 @@ export function initSync(options: { module: WebAssembly.Module }): void {
  * Loads the engine in a browser. Without an argument it fetches the file beside this one; bundlers put it there. Calling
  * it again does nothing.
  */
-export function load(source: URL | string | Request | BufferSource | WebAssembly.Module | Promise<Response>): Promise<void> {
+export function load(source: URL | string | Request | ArrayBuffer | ArrayBufferView | WasmModule | Promise<Response>): Promise<void> {
   return (loading ??= compile(source).then(
     (compiled) => initSync({ module: compiled }),
     (error: unknown) => {

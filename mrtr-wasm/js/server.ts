@@ -19,9 +19,9 @@ import {
   type Principal,
 } from "./options.js";
 import { named, nobody, pack } from "./principal.js";
-import { type Handler, type Sink, type Surroundings, heads } from "./reply.js";
+import { type Handler, type Sink, type Surroundings, checked, heads } from "./reply.js";
 import { type Glue, glue, isLoaded, trapped } from "./runtime.js";
-import { type FromSchema, type JsonSchema, misfit } from "./schema.js";
+import type { FromSchema, JsonSchema } from "./schema.js";
 import { json, quietly, sensible } from "./values.js";
 
 /**
@@ -405,36 +405,6 @@ export class McpServer {
 
 /** What a function of the keys may take once some are known. */
 const KEYS_MS = 5_000;
-
-function checked(options: { inputSchema?: JsonSchema; parse?: (args: unknown) => unknown }): Pick<Handler, "args"> {
-  const { parse, inputSchema = {} } = options ?? {};
-  if (inputSchema?.type !== undefined && inputSchema.type !== "object") {
-    throw new ConfigError("inputSchema: arguments are an object");
-  }
-  if (parse === undefined) {
-    return {
-      args: (text) => {
-        const args: unknown = JSON.parse(text);
-        const problem = misfit(inputSchema, args);
-        return problem === undefined ? { args } : { problem };
-      },
-    };
-  }
-  const refused = (error: unknown) => ({
-    problem: `arguments: ${error instanceof Error ? error.message : "not as they should be"}`,
-  });
-  return {
-    args: (text) => {
-      try {
-        const args = parse(JSON.parse(text));
-        if (typeof (args as { then?: unknown } | undefined | null)?.then !== "function") return { args };
-        return Promise.resolve(args).then((args) => ({ args }), refused);
-      } catch (error) {
-        return refused(error);
-      }
-    },
-  };
-}
 
 function settled<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   let resolve!: (value: T) => void;

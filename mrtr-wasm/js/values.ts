@@ -55,3 +55,11 @@ export function sensible(options: object, path = ""): void {
     if (typeof value !== "string" || value === "") throw new ConfigError(`${what}: a text is needed`);
   }
 }
+
+const immediate = (globalThis as { setImmediate?: (work: () => void) => unknown }).setImmediate;
+
+/** Does it when everything that needs nothing but promises is done. */
+export function macrotask(work: () => void): void {
+  if (immediate !== undefined) immediate(work);
+  else setTimeout(work, 0);
+}

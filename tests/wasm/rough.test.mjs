@@ -338,3 +338,30 @@ test("the Node listener: bodies that are gone, and clients that leave early", as
     http.close();
   }
 });
+
+test("B7 R-077: a store that never answers counts as down, and known keys stay while their source is silent", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.now() });
+  const ends = async (work) => {
+    let over = false;
+    void work.finally(() => (over = true));
+    for (let turn = 0; !over && turn < 10_000; turn++) {
+      t.mock.timers.tick(10);
+      await new Promise((done) => setImmediate(done));
+    }
+    assert.ok(over, "it never ends");
+    return work;
+  };
+  let runs = 0;
+  const store = { get: () => never, compareAndSet: () => never };
+  const server = make({ ledger: { store } }).tool("t", {}, async (ctx) => (runs++, String(await ctx.confirm("sure", "?"))));
+  const one = await call(server, "t");
+  const two = await ends(call(server, "t", {}, yes(one)));
+  assert.deepEqual([two.error.message, runs], ["Single use cannot be checked at the moment", 1]);
+  let source = () => [KEY];
+  const keyed = make({ keys: () => source(), keysRefreshMs: 0 }).tool("t", {}, () => "ok");
+  assert.equal(text(await call(keyed, "t")), "ok");
+  source = () => never;
+  reports.length = 0;
+  assert.equal(text(await ends(call(keyed, "t"))), "ok");
+  assert.match(reports.join(), /the old ones stay/);
+});
