@@ -169,6 +169,12 @@ impl World {
         self.drain();
     }
 
+    /// A line of an upstream was too long, and began so.
+    pub fn overlong(&mut self, link: LinkId, beginning: &str) {
+        self.bridge.handle_overlong(link, beginning.as_bytes(), self.now);
+        self.drain();
+    }
+
     pub fn pass(&mut self, time: Duration) {
         let until = self.now.saturating_add(time);
         while let Some((at, _)) = self.bridge.poll_timeout() {

@@ -64,6 +64,16 @@ impl CallFailure {
         }
     }
 
+    /// Whether the upstream may work on the request all the same, of what can be told from here.
+    pub(super) const fn may_run(self) -> bool {
+        match self {
+            Self::Broken | Self::TimedOut | Self::NoMessage | Self::TooLarge { .. } => true,
+            // What a proxy says whose patience is over.
+            Self::Status { status, .. } => status >= 500,
+            Self::Unreachable | Self::Redirected | Self::NoCredentials | Self::Unsayable => false,
+        }
+    }
+
     fn message(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Unreachable => "the upstream cannot be reached",

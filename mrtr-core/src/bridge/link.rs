@@ -163,14 +163,6 @@ impl Bridge {
         }
     }
 
-    /// The HTTP response to a request ended without a JSON-RPC response, or the request could not be sent. Nothing, if its
-    /// response has come already. Its host hears why ([`CallFailure::error`]).
-    pub fn fail_call(&mut self, link: LinkId, call: i64, failure: CallFailure, now: Timestamp) {
-        if let Some(sent) = self.take_sent(call, link) {
-            self.on_failure(sent, &failure.error(), now);
-        }
-    }
-
     /// A connection is gone: its process ended, its session is unknown (404), it could not be opened. What was in
     /// flight on it has failed and is never run again by itself.
     pub fn close_upstream(&mut self, link: LinkId, now: Timestamp) {
@@ -219,7 +211,7 @@ impl Bridge {
 
     /// The end of a call that was cancelled: so ends its session, for a question that comes even later must not meet
     /// the next call.
-    fn drained(&mut self, link: LinkId, id: Option<i64>, now: Timestamp) {
+    pub(super) fn drained(&mut self, link: LinkId, id: Option<i64>, now: Timestamp) {
         let Some(session) = self.links.get_mut(&link).and_then(Link::session) else { return };
         if session.draining.is_some() && session.draining == id {
             self.close_link(link, &gone(), now);
@@ -275,7 +267,7 @@ impl Bridge {
     }
 
     /// Takes the request that a response on `link` is for.
-    fn take_sent(&mut self, id: i64, link: LinkId) -> Option<Sent> {
+    pub(super) fn take_sent(&mut self, id: i64, link: LinkId) -> Option<Sent> {
         if self.sent.get(&id)?.link != link {
             return None;
         }
@@ -326,48 +318,6 @@ impl Bridge {
             self.drop_link(link, error, now);
             self.out.push_back(Output::CloseUpstream { link });
         }
-    }
-
-    pub(super) fn sent_due(&mut self, id: i64, now: Timestamp) {
-        let Some(sent) = self.sent.get_mut(&id) else { return };
-        sent.timer = None;
-        self.cancel_upstream(id);
-        if let Some(sent) = self.forget_sent(id) {
-            if let Some(session) = self.links.get_mut(&sent.link).and_then(Link::session) {
-                session.in_flight.remove(&id);
-            }
-            self.on_failure(sent, &CallFailure::TimedOut.error(), now);
-        }
-    }
-
-    /// A host does not want the response to a request of ours any more.
-    pub(super) fn cancel_sent(&mut self, id: i64, now: Timestamp) {
-        self.cancel_upstream(id);
-        let Some(sent) = self.forget_sent(id) else { return };
-        if let Some(session) = self.links.get_mut(&sent.link).and_then(Link::session) {
-            session.in_flight.remove(&id);
-        }
-        self.settle(sent.link, now);
-    }
-
-    /// Tells the upstream. One whose session is not ready has not got the request yet.
-    pub(super) fn cancel_upstream(&mut self, id: i64) {
-        let Some(link) = self.sent.get(&id).map(|sent| sent.link) else { return };
-        let Some(entry) = self.links.get_mut(&link) else { return };
-        let upstream = entry.upstream;
-        if let Some(session) = entry.session() {
-            if !session.ready {
-                session.backlog.retain(|(waiting, _)| *waiting != id);
-                return;
-            }
-        } else if self.config.upstreams.get(upstream).is_some_and(|up| up.transport == Transport::Http) {
-            self.out.push_back(Output::CloseStream { link, call: id });
-            return;
-        }
-        let mut bytes = Vec::new();
-        let params = alloc::format!("{{\"requestId\":{id}}}");
-        write::notification(&mut bytes, "notifications/cancelled", &params);
-        self.transmit(link, None, bytes, Vec::new());
     }
 
     pub(super) fn answer_upstream(&mut self, link: LinkId, id: &RequestId, result: &[u8]) {

@@ -18,6 +18,7 @@
 //! | a message of a host | [`handle_host`](Bridge::handle_host) |
 //! | it is gone: the pipe, the session, or the POST's stream before its response | [`close_host`](Bridge::close_host) |
 //! | a message of an upstream | [`handle_upstream`](Bridge::handle_upstream) |
+//! | a line of an upstream that is over the bound | [`handle_overlong`](Bridge::handle_overlong) |
 //! | an HTTP response ended without a JSON-RPC response | [`fail_call`](Bridge::fail_call) |
 //! | a process has ended, a session is unknown (404), a start failed | [`close_upstream`](Bridge::close_upstream) |
 //! | a message of another process | [`handle_peer`](Bridge::handle_peer) |
@@ -49,7 +50,7 @@
 //! | `relay` | one request, one response, all four ways |
 //! | `listen` | changes of lists and resources |
 //! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
-//! | `link`, `pool` | connections to upstreams; sessions with legacy ones |
+//! | `link`, `missing`, `pool` | connections to upstreams; what never comes on them; sessions with legacy ones |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7) |
 //! | `handoff` | retries that reached another process than the call's |
 //! | `inbox` | questions for hosts that cannot show them |
@@ -65,6 +66,7 @@ mod host;
 mod inbox;
 mod link;
 mod listen;
+mod missing;
 mod output;
 mod parked;
 mod pool;

@@ -252,6 +252,18 @@ impl Bridge {
         self.settle(id, now);
     }
 
+    /// A call that has a session alone has failed here and may still run there: as if it was cancelled, the session takes
+    /// nothing else.
+    pub(super) fn doubt(&mut self, id: LinkId, call: i64, now: Timestamp) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let Some(session) = link.session() else { return };
+        if session.call.is_some() && session.draining.is_none() {
+            session.draining = Some(call);
+            let until = now.saturating_add(self.config.waits.drain);
+            self.timers.set(Whom::Link(id), &mut link.timer, Some(until));
+        }
+    }
+
     pub(super) fn free_share(&mut self, upstream: usize, owner: &Owner) {
         if let Some(state) = self.upstreams.get_mut(upstream)
             && let Some(count) = state.alone.get_mut(owner)

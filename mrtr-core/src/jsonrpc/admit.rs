@@ -150,7 +150,9 @@ pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, O
 pub(crate) enum Begun {
     /// It is a response to this request.
     Reply(RequestId),
-    /// It is no response: a request, a notification, or no message at all.
+    /// It is a request, of this id.
+    Request(RequestId),
+    /// It is no response: a notification, a request whose id comes later, or no message at all.
     NoReply,
     /// It may be a response to anything: its id does not stand before what it brings.
     Unclear,
@@ -166,10 +168,17 @@ pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
         }
     };
     let outline = Outline::read(valid);
+    // The id is whole only if something follows it.
+    if outline.method.is_some()
+        && outline.params.is_some()
+        && !outline.two_ids
+        && let Some(id) = outline.id.and_then(RequestId::from_json)
+    {
+        return Begun::Request(id);
+    }
     if outline.method.is_some() || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
         return Begun::NoReply;
     }
-    // The id is whole only if something follows it.
     let replies = outline.result.is_some() || outline.error.is_some();
     let id = outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json);
     id.map_or(Begun::Unclear, Begun::Reply)
@@ -319,6 +328,9 @@ mod tests {
             (r#" { "id" : 7 , "error":"#, reply(7)),
             (r#"{"jsonrpc":"2.0","method":"notifications/message","params":"#, Begun::NoReply),
             (r#"{"id":7,"method":"ping","params"#, Begun::NoReply),
+            (r#"{"id":7,"method":"ping","params":{"a":"x"#, Begun::Request(7.into())),
+            (r#"{"method":"ping","params":{"a":"x"#, Begun::NoReply),
+            (r#"{"id":7,"id":8,"method":"ping","params":{"#, Begun::NoReply),
             ("xxxxxx", Begun::NoReply),
             (r#"["#, Begun::NoReply),
             (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),

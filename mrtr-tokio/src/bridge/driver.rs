@@ -41,6 +41,8 @@ pub(super) enum In {
     Left { ticket: u64 },
     /// A message of an upstream.
     Upstream { link: LinkId, call: Option<i64>, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
+    /// A line of an upstream was too long; how it began.
+    Overlong { link: LinkId, beginning: Vec<u8> },
     /// No response comes to this request.
     Failed { link: LinkId, call: i64, failure: CallFailure },
     /// A connection is gone.
@@ -219,6 +221,7 @@ impl Driver {
                 self.bridge.handle_upstream(link, call, &bytes, now);
                 drop(permit);
             }
+            In::Overlong { link, beginning } => self.bridge.handle_overlong(link, &beginning, now),
             In::Failed { link, call, failure } => self.bridge.fail_call(link, call, failure, now),
             In::Closed { link } => {
                 self.bridge.close_upstream(link, now);

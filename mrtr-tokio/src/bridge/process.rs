@@ -114,15 +114,16 @@ async fn read(link: LinkId, input: impl AsyncRead, limit: usize, events: &Events
                     events.send(In::Upstream { link, call: None, bytes, permit: Some(permit) });
                 }
                 Err(error) => {
-                    // Whose it was cannot be told: whoever waits must not wait for ever.
-                    tracing::warn!(link = link.0, %error, "an upstream process is given up");
-                    return;
+                    tracing::warn!(link = link.0, %error, "a line of an upstream process is skipped");
+                    events.send(In::Overlong { link, beginning: decoder.overlong().to_vec() });
                 }
             }
         }
     }
     // A last line without an end has still been said.
-    if let Some(Ok(line)) = decoder.finish() {
-        events.send(In::Upstream { link, call: None, bytes: line.to_vec(), permit: None });
+    match decoder.finish().map(|last| last.map(<[u8]>::to_vec)) {
+        Some(Ok(bytes)) => events.send(In::Upstream { link, call: None, bytes, permit: None }),
+        Some(Err(_)) => events.send(In::Overlong { link, beginning: decoder.overlong().to_vec() }),
+        None => {}
     }
 }

@@ -215,3 +215,125 @@ fn a_call_that_cannot_be_asked_is_no_matter_of_the_parked_quota() {
     world.result(link, said[1].json()["id"].as_i64().unwrap(), text("done"));
     assert_eq!(world.reply(host)["result"]["content"][0]["text"], "done");
 }
+
+/// The error that a host got, of all that was said.
+fn error_for(world: &mut World, host: HostId) -> (Value, Vec<Said>) {
+    let (replies, others): (Vec<Said>, Vec<Said>) =
+        world.take().into_iter().partition(|said| matches!(said, Said::Host { host: to, .. } if *to == host));
+    assert_eq!(replies.len(), 1, "{replies:?} {others:?}");
+    (replies[0].json()["error"].clone(), others)
+}
+
+fn too_large(error: &Value) -> bool {
+    error["code"] == -32603 && error["data"] == json!({"kind": "too_large"})
+}
+
+/// R-185, B-13: a line that is over the bound fails the call that it answers, and no other; the process stays.
+#[test]
+fn a_line_that_is_too_long_fails_one_call_r185() {
+    let mut world = World::single(Transport::Pipe, Era::Modern);
+    let (first, _) = world.call("alice", &forms(), &json!({}));
+    let said = world.take();
+    let Said::Opened { link, .. } = said[0] else { panic!("{said:?}") };
+    let one = said[1].json()["id"].as_i64().unwrap();
+    let (second, _) = world.call("bob", &forms(), &json!({}));
+    let two = world.sent().1["id"].as_i64().unwrap();
+    world.overlong(link, &format!(r#"{{"jsonrpc":"2.0","id":{one},"result":{{"content":[{{"text":"xx"#));
+    let (error, others) = error_for(&mut world, first);
+    assert!(too_large(&error) && others.is_empty(), "{error} {others:?}");
+    // One that is nobody's, a notification, a request of a server that may send none.
+    for lost in [
+        r#"{"id":999,"result":"#,
+        r#"{"method":"notifications/message","params":{"#,
+        r#"{"id":1,"method":"x","params":{"#,
+    ] {
+        world.overlong(link, lost);
+        assert!(world.take().is_empty(), "{lost}");
+    }
+    world.result(link, two, json!({"resultType": "complete", "content": []}));
+    assert_eq!(world.reply(second)["result"]["resultType"], "complete");
+    // Its id cannot be seen, and there is one: it is that one's.
+    let (third, _) = world.call("alice", &forms(), &json!({}));
+    world.take();
+    world.overlong(link, r#"{"jsonrpc":"2.0","result":{"content":[{"text":"xx"#);
+    let (error, others) = error_for(&mut world, third);
+    assert!(too_large(&error) && others.is_empty(), "{error} {others:?}");
+    // There are two: nobody may wait for ever, and both are cancelled.
+    let hosts = ["alice", "bob"].map(|who| world.call(who, &forms(), &json!({})).0);
+    world.take();
+    world.overlong(link, r#"{"jsonrpc":"2.0","result":{"content":[{"text":"xx"#);
+    let said = world.take();
+    let cancelled = said.iter().filter(|said| said.json()["method"] == "notifications/cancelled").count();
+    let failed = said
+        .iter()
+        .filter(|said| matches!(said, Said::Host { .. }))
+        .filter(|said| too_large(&said.json()["error"]));
+    assert_eq!((cancelled, failed.count(), said.len()), (2, hosts.len(), 4), "{said:?}");
+    rests(&world);
+}
+
+/// R-253: so at a legacy server, whose session goes on with the next call. A question that is too long is answered by an
+/// error, so that whoever asked can go on.
+#[test]
+fn a_session_outlives_lines_that_are_too_long_r253() {
+    let (mut world, host, link, call) = under_way_on_a_pipe();
+    world.overlong(
+        link,
+        r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"messages":[{"x"#,
+    );
+    let (to, answer) = world.sent();
+    assert_eq!((to, &answer["id"], &answer["error"]["code"]), (link, &json!("q"), &json!(-32600)));
+    world.overlong(link, &format!(r#"{{"id":{call},"jsonrpc":"2.0","result":{{"content":"#));
+    let (error, others) = error_for(&mut world, host);
+    assert!(too_large(&error) && others.is_empty(), "{error} {others:?}");
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (again, sent) = world.sent();
+    assert_eq!((again, &sent["method"]), (link, &json!("tools/call")), "the same session");
+    world.result(link, sent["id"].as_i64().unwrap(), text("fine"));
+    assert_eq!(world.reply(host)["result"]["content"][0]["text"], "fine");
+    rests(&world);
+}
+
+fn under_way_on_a_pipe() -> (World, HostId, LinkId, i64) {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    (world, host, link, said[1].json()["id"].as_i64().unwrap())
+}
+
+/// R-253, R-262: a call that has failed here and may still run at its legacy server is cancelled there, and its session
+/// takes no other: what it still asks meets nobody else.
+#[test]
+fn what_a_failed_call_still_asks_meets_nobody_r253_r262() {
+    let fail: [(&str, fn(&mut World, LinkId, i64)); 3] = [
+        ("broken", |world, link, call| world.fail(link, call, CallFailure::Broken)),
+        ("504", |world, link, call| world.fail(link, call, status(504, None))),
+        ("timeout", |world, _, _| world.pass(Duration::from_secs(3_601))),
+    ];
+    for (name, fail) in fail {
+        let (mut world, host, link, call) = under_way(Era::Modern, Era::Legacy);
+        fail(&mut world, link, call);
+        let (error, others) = error_for(&mut world, host);
+        assert_eq!(error["code"], -32603, "{name}");
+        let cancelled = |said: &&Said| {
+            matches!(said, Said::Up { .. }) && said.json()["method"] == "notifications/cancelled"
+        };
+        assert_eq!(others.iter().filter(cancelled).count(), 1, "{name}: {others:?}");
+        let (next, _) = world.call("bob", &forms(), &json!({}));
+        let (other, _, said) = world.begin("2025-11-25");
+        assert_ne!(other, link, "{name}");
+        // The old call asks after all: it is refused, and bob hears nothing of it.
+        world.up(link, &mrtr_tests::bridge::form(json!(5), "of alice"));
+        let (to, refused) = world.sent();
+        assert_eq!((to, &refused["error"]["code"]), (link, &json!(-32602)), "{name}");
+        world.result(other, said[1].json()["id"].as_i64().unwrap(), text("bob's"));
+        assert_eq!(world.reply(next)["result"]["content"][0]["text"], "bob's");
+        // It has a moment to end, and is closed then.
+        world.pass(Duration::from_secs(5));
+        assert!(
+            world.take().iter().any(|said| matches!(said, Said::Closed { link: closed } if *closed == link)),
+            "{name}"
+        );
+        rests(&world);
+    }
+}

@@ -55,7 +55,7 @@ impl Connection {
         let limit = self.client.shared.config.limits.message_bytes;
         let begun = match jsonrpc::reply_begun(beginning) {
             Begun::Reply(id) => id.as_i64().map(PostId),
-            Begun::NoReply => return,
+            Begun::Request(_) | Begun::NoReply => return,
             Begun::Unclear => None,
         };
         let posts: Vec<PostId> = match (via, begun) {

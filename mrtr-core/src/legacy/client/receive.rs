@@ -47,7 +47,7 @@ impl ClientSession {
         let limit = self.config.limits.message_bytes;
         let failed: Vec<CallId> = match (jsonrpc::reply_begun(beginning), via) {
             (Begun::Reply(id), _) => Vec::from_iter(self.under_way(via, &id)),
-            (Begun::NoReply, _) | (Begun::Unclear, Via::Standalone) => Vec::new(),
+            (Begun::Request(_) | Begun::NoReply, _) | (Begun::Unclear, Via::Standalone) => Vec::new(),
             (Begun::Unclear, Via::Call(call)) => Vec::from([call]),
             (Begun::Unclear, Via::Pipe) => self.calls.keys().copied().collect(),
         };

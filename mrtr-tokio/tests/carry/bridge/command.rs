@@ -172,3 +172,47 @@ async fn a_principal_over_its_quota_of_parked_calls_is_told_so_and_no_other() {
     assert_eq!(bridge.ask("ada", &plan).await["result"]["resultType"], "input_required");
     bridge.end().await;
 }
+
+/// R-265: what is started is what the operator has named; it does not see the secrets of the bridge, unless they are
+/// given to it, and its beginning, its words and its end are logged.
+#[tokio::test]
+async fn a_server_that_is_started_sees_no_secret_of_the_bridge_r265() {
+    let folder = std::env::temp_dir().join(format!("mrtr-spawn-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let (file, script) = (folder.join("upstreams.toml"), folder.join("server.sh"));
+    std::fs::write(&script, format!("env | grep ^SPAWN_ >&2\n{SLOW}\n")).unwrap();
+    let text = format!(
+        "[upstreams.a]\ncommand = [\"sh\", {script:?}]\nera = \"modern\"\n[upstreams.a.env]\nSPAWN_OWN = \"own\"\n\
+         SPAWN_GIVEN = \"given on purpose\"\n[upstreams.b]\nurl = \"http://127.0.0.1:9/mcp\"\nbearer_env = \"SPAWN_TOKEN\"\n\
+         era = \"modern\"\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let args = [
+        "--log",
+        "info",
+        "bridge",
+        "--listen",
+        "127.0.0.1:0",
+        "--key-env",
+        "SPAWN_KEY",
+        "--config",
+        file.to_str().unwrap(),
+    ];
+    let key = mrtr_tokio::keys::generate().unwrap();
+    let bridge = Listening::start_with(&args, |command| {
+        command.env("SPAWN_KEY", &*key).env("SPAWN_TOKEN", "secret-token").env("SPAWN_OTHER", "seen");
+    })
+    .await;
+    let done = bridge.ask("ada", &call(1, "a__quick", "{}")).await;
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+    let logged = bridge.end().await;
+    for seen in ["SPAWN_OTHER=seen", "SPAWN_OWN=own", "SPAWN_GIVEN=given on purpose"] {
+        assert!(logged.contains(seen), "{seen}: {logged}");
+    }
+    for hidden in ["SPAWN_KEY", "SPAWN_TOKEN", "secret-token", &*key] {
+        assert!(!logged.contains(hidden), "{hidden}: {logged}");
+    }
+    assert!(logged.contains("a connection to an upstream begins"), "{logged}");
+    assert!(logged.contains("an upstream process has ended"), "{logged}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

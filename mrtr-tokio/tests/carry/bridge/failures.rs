@@ -146,3 +146,33 @@ async fn a_legacy_host_learns_it_too() {
     assert!(!body.contains(SECRET));
     fronted.end().await;
 }
+
+/// Says a line of 5 MiB for what has `long` in it, with its id in front or nowhere, and answers the rest.
+const LONG: &str = r#"while read -r line; do id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); case "$line" in
+    *long*) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[{"type":"text","text":"' "$id"
+        head -c 5242880 /dev/zero | tr '\0' x; echo '"}]}}';;
+    *hidden*) printf '{"result":{"content":[{"type":"text","text":"'; head -c 5242880 /dev/zero | tr '\0' x; echo '"}]}}';;
+    *) echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","content":[{"type":"text","text":"'$$'"}]}}';; esac; done"#;
+
+/// R-185: a process that says a line over the bound stays; the call that it answered fails, and says why.
+#[tokio::test]
+async fn a_line_over_the_bound_costs_one_call_and_no_process() {
+    let (reach, _lines) = shell(LONG);
+    let fronted = front(bridge(reach, Era::Modern), Anonymous::new()).await;
+    let short = async |id: u32| {
+        fronted.modern("", &call(id, "short", "{}")).await.1["result"]["content"][0]["text"].clone()
+    };
+    let process = short(1).await;
+    for (id, tool) in [(2, "long"), (3, "hidden"), (4, "long")] {
+        let (status, reply) = fronted.modern("", &call(id, tool, "{}")).await;
+        assert_eq!(
+            (status, &reply["id"], &reply["error"]["code"]),
+            (200, &json!(id), &json!(-32603)),
+            "{tool}"
+        );
+        assert_eq!(reply["error"]["data"], json!({"kind": "too_large"}), "{tool}");
+    }
+    assert!(process.is_string());
+    assert_eq!(short(5).await, process, "the same process");
+    fronted.end().await;
+}

@@ -315,3 +315,60 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         Err(_) => Err(String::from("not a number")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        pin::pin,
+        sync::{Arc, Mutex},
+    };
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Log {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_say_its_revision_is_named_after_three_seconds() {
+        let log = Log::default();
+        let writer = log.clone();
+        let logged = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+        let _logged = tracing::subscriber::set_default(logged);
+        assert_eq!(
+            told_of("prompt", async {
+                sleep(Duration::from_millis(2_999)).await;
+                7
+            })
+            .await,
+            7
+        );
+        let mut waiting = pin!(told_of("silent", sleep(Duration::from_secs(60))));
+        assert!(timeout(Duration::from_millis(2_999), &mut waiting).await.is_err());
+        assert_eq!(log.text(), "", "nobody is named before");
+        assert!(timeout(Duration::from_millis(2), &mut waiting).await.is_err());
+        let text = log.text();
+        assert!(text.contains("WARN") && text.contains("silent") && text.contains("--era"), "{text}");
+        // It is waited for all the same, and named once.
+        waiting.await;
+        assert_eq!(log.text(), text);
+    }
+}

@@ -55,7 +55,8 @@ pub(super) fn named(args: &Bridge) -> Result<Vec<Server>, Failure> {
         None => {
             let program = args.server.first().map(String::as_str).unwrap_or_default();
             let file = Path::new(program).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
-            Server { name: name(&file), reach: process(&args.server, &BTreeMap::new())?, era }
+            let reach = process(&args.server, &BTreeMap::new(), &secrets(args, []))?;
+            Server { name: name(&file), reach, era }
         }
     };
     Ok(vec![server])
@@ -68,9 +69,11 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
     if file.upstreams.is_empty() {
         return Err(wrong(&"no [upstreams.NAME] in it"));
     }
+    let tokens = file.upstreams.values().filter_map(|table| table.bearer_env.as_deref());
+    let secrets = secrets(args, tokens);
     let server = |(name, table): (String, Table)| {
         let reach = match (&table.command, &table.url) {
-            (Some(command), None) if table.bearer_env.is_none() => process(command, &table.env)?,
+            (Some(command), None) if table.bearer_env.is_none() => process(command, &table.env, &secrets)?,
             (None, Some(url)) if table.env.is_empty() => behind(url, table.bearer_env.as_deref(), args)?,
             _ => {
                 return Err(wrong(&format_args!(
@@ -87,14 +90,30 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
     file.upstreams.into_iter().map(server).collect()
 }
 
-fn process(words: &[String], env: &BTreeMap<String, String>) -> Result<Reach, Failure> {
+/// The variables with secrets of the bridge's own. No server that it starts is to see them.
+fn secrets<'a>(args: &'a Bridge, tokens: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let own = [args.keys.key_env.as_deref(), args.bearer_env.as_deref()];
+    #[cfg(unix)]
+    let inbox = args.inbox_token.env();
+    #[cfg(not(unix))]
+    let inbox = None;
+    own.into_iter().chain([inbox]).flatten().chain(tokens).map(String::from).collect()
+}
+
+/// A server that is started: by the operator's words alone, without a shell. It gets this process's environment but for
+/// `secrets`, and then `env`; to confine it further, the words begin with a program that does.
+fn process(words: &[String], env: &BTreeMap<String, String>, secrets: &[String]) -> Result<Reach, Failure> {
     let Some((program, args)) = words.split_first() else {
         return Err(Failure::usage("the server's command is empty"));
     };
-    let (program, args, env) = (program.clone(), args.to_vec(), env.clone());
+    let (program, args, env, secrets) = (program.clone(), args.to_vec(), env.clone(), secrets.to_vec());
     let command = move || {
         let mut command = Command::new(&program);
-        command.args(&args).envs(&env);
+        command.args(&args);
+        for name in &secrets {
+            command.env_remove(name);
+        }
+        command.envs(&env);
         // Ctrl-C is for the bridge, which ends its servers in order.
         #[cfg(unix)]
         command.process_group(0);

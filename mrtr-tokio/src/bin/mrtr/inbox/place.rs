@@ -70,6 +70,11 @@ pub(crate) struct TokenArgs {
 }
 
 impl TokenArgs {
+    /// The variable that the token is in.
+    pub(crate) fn env(&self) -> Option<&str> {
+        self.inbox_token_env.as_deref()
+    }
+
     const fn is_given(&self) -> bool {
         self.inbox_token_env.is_some() || self.inbox_token_file.is_some()
     }
