@@ -266,6 +266,46 @@ fn what_stays_open() {
     assert!(!Verdict::Answer("d".into()).stays_open() && !Verdict::Unavailable.stays_open());
 }
 
+/// A5, A6: what was never sent is no round of the client's, and nobody answers it.
+#[test]
+fn only_what_was_sent_counts() {
+    let ask = |key| round(vec![asked(key, Verdict::Open)]);
+    let silent = |key| Round { silent: true, ..ask(key) };
+    for (rounds, sent, last) in [
+        (vec![], 0, None),
+        (vec![silent("a")], 0, None),
+        (vec![ask("a")], 1, Some("a")),
+        (vec![ask("a"), silent("b")], 1, None),
+        (vec![ask("a"), silent("b"), ask("c"), ask("d")], 3, Some("d")),
+    ] {
+        let journal = journal(rounds);
+        let answerable = journal.last_sent().map(|round| &*round.asks[0].key);
+        assert_eq!((journal.rounds_sent(), answerable), (sent, last), "{journal:?}");
+    }
+}
+
+#[test]
+fn every_ask_of_every_round_is_shown_and_the_answers_apart() {
+    let url = Asked { kind: AskKind::Url, ..asked("b", Verdict::NotYet) };
+    let journal = journal(vec![
+        round(vec![asked("a", Verdict::Open), url]),
+        checkpoint(),
+        Round { silent: true, ..round(vec![asked("c", Verdict::Unavailable)]) },
+        round(vec![asked("a", Verdict::Answer("d".into())), asked("d", Verdict::Answer("[]".into()))]),
+    ]);
+    let asks: Vec<_> = journal.asks().map(|it| (it.round, it.key, it.kind, it.outcome, it.silent)).collect();
+    let expected = [
+        (0, "a", AskKind::Form, "open", false),
+        (0, "b", AskKind::Url, "not yet", false),
+        (2, "c", AskKind::Form, "unavailable", true),
+        (3, "a", AskKind::Form, "answered", false),
+        (3, "d", AskKind::Form, "answered", false),
+    ];
+    assert_eq!(asks, expected);
+    let answers: Vec<_> = journal.answers().collect();
+    assert_eq!(answers, [(3, "a", on_the_wire("d")), (3, "d", on_the_wire("[]"))]);
+}
+
 /// Keys, kinds and counts, never an answer or a value.
 #[test]
 fn what_is_shown_of_a_journal() {

@@ -223,3 +223,24 @@ impl<'a> Iterator for Items<'a> {
         self.text.get(start..self.at).filter(|text| !text.is_empty()).map(Json)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// Members whose names are no text are passed over, and counted up to where one is.
+    #[test]
+    fn members_without_a_name_are_counted() {
+        let json = Json::trusted(r#"{"a":1,"\ud800":2,"\udc00b":3,"\u0063":4,"\ud800\ud800":5}"#);
+        let mut members = json.members().unwrap();
+        let seen: Vec<_> = core::iter::from_fn(|| {
+            let (name, _) = members.next()?;
+            Some((name, members.nameless()))
+        })
+        .collect();
+        assert_eq!(seen, [("a".into(), 0), ("c".into(), 2)]);
+        assert_eq!(members.nameless(), 3);
+    }
+}

@@ -170,9 +170,12 @@ mod tests {
 
     use super::*;
 
-    const TOKENS: [&str; 22] = [
+    const TOKENS: [&str; 24] = [
         r#""""#,
         r#""a""#,
+        // What is less than a quote, where another name ends with one.
+        r#""a ""#,
+        r#""a!""#,
         r#""\u0061""#,
         r#""ab""#,
         r#""a\u0062""#,

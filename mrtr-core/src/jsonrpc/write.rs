@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// R-003: an error without an id has no such member. R-182, R-183: every message is one line.
+    /// R-003: an error without an id has no such member. R-188: what a cancellation is. R-182, R-183: every message is one line.
     #[test]
     fn r_182_messages_are_one_line() {
         let mut fault = RpcError::new(ErrorCode::INVALID_PARAMS, "a\nb");
@@ -155,6 +155,14 @@ mod tests {
         assert_eq!(
             written(|out| notification(out, "n\"", "{\n}")),
             r#"{"jsonrpc":"2.0","method":"n\"","params":{}}"#
+        );
+        assert_eq!(
+            written(|out| cancelled(out, &RequestId::from(7), "a\nb")),
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"a\nb"}}"#
+        );
+        assert_eq!(
+            written(|out| cancelled(out, &RequestId::from("i"), "")),
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"i"}}"#
         );
         let result = |out: &mut Vec<u8>| {
             result_head(out, &RequestId::from(7));

@@ -2,7 +2,7 @@
 
 use mrtr_core::{
     ErrorCode, Limits,
-    jsonrpc::{Json, JsonKind, Message, Refusal, RequestId, admit},
+    jsonrpc::{Admission, Json, JsonKind, Message, Refusal, RequestId, admit},
 };
 
 use super::{admitted, refused, request};
@@ -185,6 +185,22 @@ fn what_is_not_an_object_is_no_message() {
     ));
 }
 
+/// R-003: an id is the integer or the string that came, and no other value of either kind.
+#[test]
+fn r_003_an_id_is_one_number_or_one_string() {
+    for (id, number, string) in [
+        ("7", Some(7), None),
+        ("-9223372036854775808", Some(i64::MIN), None),
+        ("9223372036854775808", None, None),
+        (r#""""#, None, Some("")),
+        (r#""7""#, None, Some("7")),
+    ] {
+        let text = request(id);
+        let Message::Request(request) = admitted(&text) else { panic!("{id}") };
+        assert_eq!((request.id.as_i64(), request.id.as_str()), (number, string), "{id}");
+    }
+}
+
 /// R-010: members that nobody knows are let through.
 #[test]
 fn r_010_unknown_members_are_tolerated() {
@@ -257,4 +273,7 @@ fn debug_shows_kinds_and_lengths() {
     let refused =
         refused(&text.replace("\"2.0\"", "\"SECRET\"").replace(":{", ":{\"SECRET\":1,\"SECRET\":1,"));
     assert!(!format!("{refused:?} {}", refused.error()).contains("SECRET"));
+    let shown = |text: &str| format!("{:?}", Admission::of(text.as_bytes().to_vec(), &Limits::default()));
+    assert_eq!(shown(text), format!("Admission({} bytes)", text.len()));
+    assert_eq!(shown(&text[1..]), format!("Admission({})", super::refused(&text[1..]).reason));
 }

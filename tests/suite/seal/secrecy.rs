@@ -54,10 +54,14 @@ fn nothing_shows_keys_payloads_principals_or_digests() {
         }
         assert!(!shown.contains(&token[..16]) && !shown.contains(&token[token.len() - 16..]));
         // What is fine to log is there.
-        for there in ["Secret(", "KeyRing {", "Binding {", "Opened {", "Inspected {", "Visible {"] {
+        for there in
+            ["Secret(", "KeyRing {", "Binding {", "Expected {", "Opened {", "Inspected {", "Visible {"]
+        {
             assert!(shown.contains(there), "{there}");
         }
-        assert!(shown.contains(&format!("KeyId({})", secret.key_id())));
+        for id in ring.ids() {
+            assert!(format!("{sealer:?}").contains(&format!("KeyId({id})")));
+        }
         assert!(shown.contains(&format!("ExchangeId({})", claims(1).exchange)));
     }
     assert_eq!(format!("{:?}", Principal::Anonymous), "Anonymous");

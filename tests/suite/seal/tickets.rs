@@ -98,8 +98,11 @@ fn keys_are_bounded() {
             let sealed = sealer.seal_ticket(&right, ADA.principal, &entropy(1)).expect("sealed");
             assert_eq!(sealer.open_ticket(&sealed, ADA.principal, NOW), Ok(right));
         }
-        let huge = "A".repeat(3 << 20);
-        assert_eq!(verdict(sealer.open_ticket(&huge, ADA.principal, NOW)), Err(Verdict::TooLarge));
+        // What the longest key takes under the suite with the longest tag, and no character more.
+        for (characters, too_large) in [(326, false), (327, true), (3 << 20, true)] {
+            let refused = verdict(sealer.open_ticket(&"A".repeat(characters), ADA.principal, NOW));
+            assert_eq!(refused == Err(Verdict::TooLarge), too_large, "{characters}");
+        }
     }
 }
 

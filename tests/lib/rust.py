@@ -1,4 +1,4 @@
-"""As much of Rust's lexical structure as the citations need: comments, strings, test modules, doctests.
+"""As much of Rust's lexical structure as our tools need: comments, strings, test modules, doctests.
 
 No parser: one scanner splits a source into code, comments and literals, so that a brace in a string or a quote in a
 comment misleads nobody.
