@@ -305,12 +305,13 @@ fn under_way_on_a_pipe() -> (World, HostId, LinkId, i64) {
 /// takes no other: what it still asks meets nobody else.
 #[test]
 fn what_a_failed_call_still_asks_meets_nobody_r253_r262() {
-    let fail: [(&str, fn(&mut World, LinkId, i64)); 3] = [
+    type Fail = fn(&mut World, LinkId, i64);
+    let ways: [(&str, Fail); 3] = [
         ("broken", |world, link, call| world.fail(link, call, CallFailure::Broken)),
         ("504", |world, link, call| world.fail(link, call, status(504, None))),
         ("timeout", |world, _, _| world.pass(Duration::from_secs(3_601))),
     ];
-    for (name, fail) in fail {
+    for (name, fail) in ways {
         let (mut world, host, link, call) = under_way(Era::Modern, Era::Legacy);
         fail(&mut world, link, call);
         let (error, others) = error_for(&mut world, host);
