@@ -25,7 +25,6 @@ use mrtr_core::{
     handler::{Ask, AskError, Ctx},
     wire::{Action, InputRequest},
 };
-use serde_json::value::RawValue;
 
 type Waiting = Pin<Box<dyn Future<Output = String>>>;
 
@@ -44,8 +43,8 @@ struct Given {
     /// It is to look whether an errand is done.
     looking: Cell<bool>,
     looked: Cell<Option<bool>>,
-    /// The value of a `once`.
-    made: RefCell<Option<Box<RawValue>>>,
+    /// The value of a `once`, JSON text.
+    made: RefCell<Option<String>>,
 }
 
 impl Waits {
@@ -102,9 +101,9 @@ impl Waits {
         let cell = Rc::new(Given::default());
         let (ctx, name, made) = (ctx.clone(), name.to_owned(), Rc::clone(&cell));
         let future = async move {
-            match ctx.once_async::<Box<RawValue>, _>(&name, Made(made)).await {
-                Ok(value) => format!("a{}", value.get()),
-                Err(error) => format!("x{}", error.message),
+            match ctx.once_json(&name, Made(made)).await {
+                Ok(value) => lettered('a', &value),
+                Err(error) => lettered('x', &error.message),
             }
         };
         self.add(Box::pin(future), cell)
@@ -136,7 +135,7 @@ impl Waits {
         }
     }
 
-    pub(crate) fn made(&mut self, number: u32, value: Box<RawValue>) {
+    pub(crate) fn made(&mut self, number: u32, value: String) {
         if let Some(wait) = self.get(number).and_then(Option::as_mut) {
             wait.cell.made.replace(Some(value));
         }
@@ -167,21 +166,24 @@ impl Future for Looked {
 struct Made(Rc<Given>);
 
 impl Future for Made {
-    type Output = Box<RawValue>;
+    type Output = String;
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Box<RawValue>> {
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<String> {
         self.0.made.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
+/// What crosses the border: a letter and a text.
+pub(crate) fn lettered(letter: char, text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    out.push(letter);
+    out.push_str(text);
+    out
+}
+
 fn answered(answer: Result<Elicited<String>, AskError>) -> String {
     match answer {
-        Ok(Elicited::Accept(content)) => {
-            let mut text = String::with_capacity(content.len() + 1);
-            text.push('a');
-            text.push_str(&content);
-            text
-        }
+        Ok(Elicited::Accept(content)) => lettered('a', &content),
         Ok(Elicited::Decline) => "d".into(),
         Ok(Elicited::Cancel) => "c".into(),
         Err(error) => failed(error),
@@ -200,8 +202,8 @@ fn acted(answer: Result<Action, AskError>) -> String {
 fn failed(error: AskError) -> String {
     match error {
         AskError::Unavailable => "u".into(),
-        AskError::Invalid(reason) => format!("i{reason}"),
-        other @ (AskError::Ended | AskError::Refused { .. } | _) => format!("x{other}"),
+        AskError::Invalid(reason) => lettered('i', &reason),
+        other @ (AskError::Ended | AskError::Refused { .. } | _) => lettered('x', &other.to_string()),
     }
 }
 

@@ -6,14 +6,16 @@ use mrtr_core::{
     RpcError,
     handler::Output as Result_,
     http::ReplyClass,
-    server::{Exchange, Given, InputRequests, Open, Retrying},
+    jsonrpc::Json,
+    server::{Exchange, Given, InputRequests, Pending, Retrying},
     wire::InputRequest,
 };
-use serde_json::value::RawValue;
 
 use crate::{
+    asks::lettered,
     mail::{Event, Mail},
     serve::Output,
+    settings::raw,
 };
 
 /// What a handler wants of its exchange.
@@ -30,13 +32,14 @@ pub(crate) enum Wish {
     /// To ask, with a state of its own.
     Require {
         asks: InputRequests,
-        state: Box<RawValue>,
+        /// JSON text, checked.
+        state: String,
     },
 }
 
 /// The state that an earlier round left.
 pub(crate) fn state(exchange: &Exchange<'_, Retrying>) -> Option<String> {
-    exchange.state::<Box<RawValue>>().ok().flatten().map(|value| value.get().to_owned())
+    exchange.state_json().map(|state| state.as_str().to_owned())
 }
 
 enum Next {
@@ -46,8 +49,8 @@ enum Next {
     Silent,
 }
 
-pub(crate) async fn serve<S: Open>(
-    exchange: Exchange<'_, S>,
+pub(crate) async fn serve(
+    exchange: Exchange<'_, Pending>,
     state: Option<String>,
     handler: u32,
     mail: &Arc<Mail>,
@@ -78,7 +81,7 @@ pub(crate) async fn serve<S: Open>(
             }
             Next::Wish(Wish::State) => {
                 mail.lock().granted =
-                    Some(state.as_ref().map_or_else(String::new, |text| format!("a{text}")));
+                    Some(state.as_ref().map_or_else(String::new, |text| lettered('a', text)));
             }
             Next::Wish(Wish::Target) => mail.lock().granted = Some(exchange.target().to_owned()),
             Next::Wish(Wish::Arguments) => {
@@ -87,7 +90,8 @@ pub(crate) async fn serve<S: Open>(
             Next::Wish(Wish::Require { asks, state }) => {
                 let now = mail.now();
                 // An error has written its reply too; which one, its code says to the core.
-                let class = match exchange.require(asks, &*state, now, &mut message) {
+                let state = raw(&state).unwrap_or(Json::NULL);
+                let class = match exchange.require_json(asks, state, now, &mut message) {
                     Ok(_) => ReplyClass::Result,
                     Err(error) => {
                         mail.event(Event::Suspended(Some(error.to_string())));
@@ -105,10 +109,10 @@ pub(crate) async fn serve<S: Open>(
 
 fn given(given: Given<String>) -> String {
     match given {
-        Given::Given(content) => format!("a{content}"),
+        Given::Given(content) => lettered('a', &content),
         Given::Declined => "d".into(),
         Given::Cancelled => "c".into(),
-        Given::Invalid(reason) => format!("i{reason}"),
+        Given::Invalid(reason) => lettered('i', &reason),
         Given::Changed => "h".into(),
         Given::Missing | _ => "m".into(),
     }

@@ -2,11 +2,12 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-use super::{Complete, Exchange, Open, Retrying, reply};
+use super::{Complete, Exchange, Open, Pending, Retrying, reply};
 use crate::{
     error::{ErrorCode, RpcError},
     http::ReplyClass,
     journal::{Asked, Round, Verdict},
+    jsonrpc::Json,
     seal::{Binding, NewClaims, SealError},
     tape::{Fault, Outgoing, OutgoingAsk},
     time::Timestamp,
@@ -82,17 +83,47 @@ impl<'a, S: Open> Exchange<'a, S> {
     ///
     /// [`RequireError`]; `out` then holds a complete error reply, to be sent all the same.
     pub fn require<T: serde::Serialize + ?Sized>(
-        mut self,
+        self,
         asks: InputRequests,
         state: &T,
         now: Timestamp,
         out: &mut Vec<u8>,
     ) -> Result<Exchange<'a, InputRequired>, RequireError> {
-        let Ok(text) = serde_json::to_string(state) else {
-            let error = RpcError::internal("Internal error");
-            let _ = self.fail(&error, out);
-            return Err(RequireError::State);
-        };
+        match serde_json::to_string(state) {
+            Ok(text) => self.either().require_text(asks, text, now, out),
+            Err(_) => {
+                let error = RpcError::internal("Internal error");
+                let _ = self.fail(&error, out);
+                Err(RequireError::State)
+            }
+        }
+    }
+
+    /// [`require`](Self::require) with a state that is JSON already.
+    ///
+    /// # Errors
+    ///
+    /// As for [`require`](Self::require).
+    pub fn require_json(
+        self,
+        asks: InputRequests,
+        state: Json<'_>,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, RequireError> {
+        self.either().require_text(asks, state.as_str().into(), now, out)
+    }
+}
+
+/// Compiled once: what is asked and sealed is the same in every round.
+impl<'a> Exchange<'a, Pending> {
+    fn require_text(
+        mut self,
+        asks: InputRequests,
+        text: String,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, RequireError> {
         let needs: Vec<Requirement> = asks.0.iter().map(|(_, ask)| ask.requirement()).collect();
         let capabilities = self.inner.meta.capabilities;
         if needs.iter().any(|need| !capabilities.allow(*need)) {
@@ -244,5 +275,11 @@ impl Exchange<'_, Retrying> {
     /// If it does not fit `T`: after a deploy that changed the type, for instance.
     pub fn state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
         self.inner.journal.state.as_deref().map(serde_json::from_str).transpose()
+    }
+
+    /// The same as JSON.
+    #[must_use]
+    pub fn state_json(&self) -> Option<Json<'_>> {
+        self.inner.journal.state.as_deref().map(Json::trusted)
     }
 }

@@ -1,6 +1,7 @@
 //! What authors of handlers use: scripts, typed return-style answers, ways to degrade, tickets.
 
 mod degrading;
+mod json_text;
 mod return_style;
 mod scripts;
 mod tickets;
