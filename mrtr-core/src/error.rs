@@ -98,6 +98,12 @@ impl RpcError {
         Ok(self)
     }
 
+    /// The same error with JSON as `data`.
+    pub fn with_json_data(mut self, data: Json<'_>) -> Self {
+        self.data = Some(data.as_str().into());
+        self
+    }
+
     /// `data`, if there is any; `null` is.
     #[must_use]
     pub fn data(&self) -> Option<Json<'_>> {

@@ -25,8 +25,8 @@ impl Timestamp {
     /// stays at the far end of time instead of overflowing.
     #[must_use]
     pub fn saturating_add(self, by: Duration) -> Self {
-        let millis = by.as_nanos().div_ceil(1_000_000);
-        Self(self.0.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)))
+        let millis = by.as_secs().saturating_mul(1_000);
+        Self(self.0.saturating_add(millis).saturating_add(by.subsec_nanos().div_ceil(1_000_000).into()))
     }
 
     /// How long ago `earlier` was; zero if it lies ahead.

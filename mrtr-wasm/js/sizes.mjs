@@ -1,14 +1,15 @@
 // Says how large a package is, and what its modules import; with `--sizes`, holds it against a baseline.
 //
-//   node sizes.mjs TOOLS PACKAGE BASELINE [--sizes | --sizes=write]
+//   node sizes.mjs TOOLS PACKAGE BASELINE WAY [--sizes | --sizes=write]
 //
+// The baseline has an entry for each WAY of building, `small` and `plain`.
 // The JavaScript is what a bundler makes of the worker's entry: one minified file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-const [tools, folder, baseline, mode = ""] = process.argv.slice(2);
+const [tools, folder, baseline, way, mode = ""] = process.argv.slice(2);
 const esbuild = createRequire(join(tools, "package.json"))("esbuild");
 const found = {};
 let wrong = 0;
@@ -38,10 +39,11 @@ for (const role of ["server", "full"]) {
   const { wasm, wasmGzip, js, jsGzip } = found[role];
   console.error(`${role}: WebAssembly ${wasm} bytes (${wasmGzip} gzipped), JavaScript ${js} bytes (${jsGzip} gzipped)`);
 }
-if (mode === "--sizes=write") writeFileSync(baseline, `${JSON.stringify(found, null, 2)}\n`);
+const before = JSON.parse(readFileSync(baseline, "utf8"));
+if (mode === "--sizes=write") writeFileSync(baseline, `${JSON.stringify({ ...before, [way]: found }, null, 2)}\n`);
 else if (mode === "--sizes") {
-  const before = JSON.parse(readFileSync(baseline, "utf8"));
-  for (const [role, sizes] of Object.entries(before)) {
+  if (before[way] === undefined) throw new Error(`${baseline} has no sizes for the way ${way}`);
+  for (const [role, sizes] of Object.entries(before[way])) {
     for (const name of ["wasmGzip", "jsGzip"]) {
       const [was, is] = [sizes[name], found[role][name]];
       if (is > was * 1.03) {

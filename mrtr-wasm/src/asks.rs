@@ -25,7 +25,8 @@ use mrtr_core::{
     handler::{Ask, AskError, Ctx},
     wire::{Action, InputRequest},
 };
-use serde_json::value::RawValue;
+
+use crate::settings::raw;
 
 type Waiting = Pin<Box<dyn Future<Output = String>>>;
 
@@ -44,8 +45,8 @@ struct Given {
     /// It is to look whether an errand is done.
     looking: Cell<bool>,
     looked: Cell<Option<bool>>,
-    /// The value of a `once`, or what is kept of an answer.
-    made: RefCell<Option<Box<RawValue>>>,
+    /// The value of a `once`, or what is kept of an answer; JSON text.
+    made: RefCell<Option<String>>,
     /// JavaScript keeps something else than the answer.
     keeps: Cell<bool>,
     /// The answer that it makes something of.
@@ -87,9 +88,10 @@ impl Waits {
             }
             given.answer.set(Some(text));
             let kept = Made(given).await;
-            // It is written as it is: a raw value is JSON.
-            let _ = ask.keep_elsewhere(&kept);
-            format!("ak{}", kept.get())
+            if let Ok(kept) = raw(&kept) {
+                ask.keep_elsewhere_json(kept);
+            }
+            lettered('a', &lettered('k', &kept))
         };
         self.add(Box::pin(future), cell)
     }
@@ -119,9 +121,9 @@ impl Waits {
         let cell = Rc::new(Given::default());
         let (ctx, name, made) = (ctx.clone(), name.to_owned(), Rc::clone(&cell));
         let future = async move {
-            match ctx.once_async::<Box<RawValue>, _>(&name, Made(made)).await {
-                Ok(value) => format!("a{}", value.get()),
-                Err(error) => format!("x{}", error.message),
+            match ctx.once_json(&name, Made(made)).await {
+                Ok(value) => lettered('a', &value),
+                Err(error) => lettered('x', &error.message),
             }
         };
         self.add(Box::pin(future), cell)
@@ -160,7 +162,7 @@ impl Waits {
         }
     }
 
-    pub(crate) fn made(&mut self, number: u32, value: Box<RawValue>) {
+    pub(crate) fn made(&mut self, number: u32, value: String) {
         if let Some(wait) = self.get(number).and_then(Option::as_mut) {
             wait.cell.made.replace(Some(value));
         }
@@ -191,21 +193,24 @@ impl Future for Looked {
 struct Made(Rc<Given>);
 
 impl Future for Made {
-    type Output = Box<RawValue>;
+    type Output = String;
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Box<RawValue>> {
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<String> {
         self.0.made.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
+/// What crosses the border: a letter and a text.
+pub(crate) fn lettered(letter: char, text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    out.push(letter);
+    out.push_str(text);
+    out
+}
+
 fn answered(answer: Result<Elicited<String>, AskError>) -> String {
     match answer {
-        Ok(Elicited::Accept(content)) => {
-            let mut text = String::with_capacity(content.len() + 1);
-            text.push('a');
-            text.push_str(&content);
-            text
-        }
+        Ok(Elicited::Accept(content)) => lettered('a', &content),
         Ok(Elicited::Decline) => "d".into(),
         Ok(Elicited::Cancel) => "c".into(),
         Err(error) => failed(error),
@@ -224,8 +229,8 @@ fn acted(answer: Result<Action, AskError>) -> String {
 fn failed(error: AskError) -> String {
     match error {
         AskError::Unavailable => "u".into(),
-        AskError::Invalid(reason) => format!("i{reason}"),
-        other @ (AskError::Ended | AskError::Refused { .. } | _) => format!("x{other}"),
+        AskError::Invalid(reason) => lettered('i', &reason),
+        other @ (AskError::Ended | AskError::Refused { .. } | _) => lettered('x', &other.to_string()),
     }
 }
 

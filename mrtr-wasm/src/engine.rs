@@ -32,7 +32,6 @@ pub(crate) struct Entry {
 }
 
 /// What every call shares.
-#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) server: Server,
     pub(crate) catalog: Catalog<Entry>,
@@ -45,7 +44,9 @@ pub struct Engine {
     gate: Gate,
     sealer: Sealer,
     audit: Option<Arc<Audit>>,
-    handlers: u32,
+    settings: String,
+    /// What was offered, in the order of the handlers' numbers.
+    offers: Vec<(char, String)>,
 }
 
 impl core::fmt::Debug for Engine {
@@ -88,18 +89,8 @@ impl Engine {
         let audit = (flag(of, "observed") == Some(true)).then(Arc::<Audit>::default);
         config.observer = audit.clone().map(|audit| audit as Arc<dyn Observer>);
         let gate = gate(of, &config)?;
-        let mut catalog = Catalog::new();
-        if let Some(instructions) = text(of, "instructions") {
-            catalog.set_instructions(instructions);
-        }
-        if let Some(hints) = of.get("cache") {
-            let default = CacheHints::default();
-            let ttl = millis(hints, "ttlMs").unwrap_or(default.ttl);
-            catalog.set_hints(CacheHints::new(ttl, flag(hints, "public").unwrap_or(default.public)));
-        }
-        catalog.set_changes(flag(of, "changes").unwrap_or(false));
-        let parts = Rc::new(Parts { server: Server::new(config), catalog });
-        Ok(Self { parts, gate, sealer, audit, handlers: 0 })
+        let parts = Rc::new(Parts { server: Server::new(config), catalog: catalog(of) });
+        Ok(Self { parts, gate, sealer, audit, settings: settings.to_owned(), offers: Vec::new() })
     }
 
     /// Replaces the keys, also for requests that are under way.
@@ -118,18 +109,21 @@ impl Engine {
     ///
     /// If it cannot be offered.
     pub fn offer(&mut self, kind: char, declared: &str) -> Result<u32, JsError> {
-        let of = parse(declared)?;
-        let entry = Entry { index: self.handlers, returning: flag(of, "returning").unwrap_or(false) };
-        let catalog = &mut Rc::make_mut(&mut self.parts).catalog;
-        let offered = match kind {
-            't' => catalog.add_tool(tool(of)?, entry),
-            'p' => catalog.add_prompt(prompt(of)?, entry),
-            'r' => catalog.add_resource(resource(of)?, entry),
-            _ => catalog.add_template(template(of)?, entry),
-        };
-        offered.map_err(|error: CatalogError| JsError::new(&error.to_string()))?;
-        self.handlers += 1;
-        Ok(entry.index)
+        let index = u32::try_from(self.offers.len()).unwrap_or(u32::MAX);
+        if let Some(parts) = Rc::get_mut(&mut self.parts) {
+            offer(&mut parts.catalog, kind, declared, index)?;
+        } else {
+            // A request that is under way keeps the catalog that it came to. The next one is made anew: a catalog that
+            // can be copied would be more code.
+            let mut catalog = catalog(parse(&self.settings)?);
+            let all = self.offers.iter().map(|(kind, declared)| (*kind, declared.as_str()));
+            for (index, (kind, declared)) in (0..).zip(all.chain([(kind, declared)])) {
+                offer(&mut catalog, kind, declared, index)?;
+            }
+            self.parts = Rc::new(Parts { server: self.parts.server.clone(), catalog });
+        }
+        self.offers.push((kind, declared.to_owned()));
+        Ok(index)
     }
 
     /// A request, of which only the head is known. Headers are lines of `name: value`.
@@ -165,8 +159,15 @@ impl Engine {
 }
 
 /// Keeps what is told until JavaScript fetches it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Audit(Mutex<String>);
+
+// Not derived: the formatting of a lock with its content is code that nobody would ever run.
+impl core::fmt::Debug for Audit {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Audit")
+    }
+}
 
 impl Audit {
     fn take(&self) -> Option<String> {
@@ -181,6 +182,33 @@ impl Observer for Audit {
         lines.push_str(&event.to_string());
         lines.push('\n');
     }
+}
+
+/// A catalog without offers.
+fn catalog(of: Json<'_>) -> Catalog<Entry> {
+    let mut catalog = Catalog::new();
+    if let Some(instructions) = text(of, "instructions") {
+        catalog.set_instructions(instructions);
+    }
+    if let Some(hints) = of.get("cache") {
+        let default = CacheHints::default();
+        let ttl = millis(hints, "ttlMs").unwrap_or(default.ttl);
+        catalog.set_hints(CacheHints::new(ttl, flag(hints, "public").unwrap_or(default.public)));
+    }
+    catalog.set_changes(flag(of, "changes").unwrap_or(false));
+    catalog
+}
+
+fn offer(catalog: &mut Catalog<Entry>, kind: char, declared: &str, index: u32) -> Result<(), JsError> {
+    let of = parse(declared)?;
+    let entry = Entry { index, returning: flag(of, "returning").unwrap_or(false) };
+    let offered = match kind {
+        't' => catalog.add_tool(tool(of)?, entry),
+        'p' => catalog.add_prompt(prompt(of)?, entry),
+        'r' => catalog.add_resource(resource(of)?, entry),
+        _ => catalog.add_template(template(of)?, entry),
+    };
+    offered.map_err(|error: CatalogError| JsError::new(&error.to_string()))
 }
 
 fn fault(error: impl core::fmt::Display) -> JsError {

@@ -4,7 +4,7 @@
 //! across a call.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     future::Future,
     pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) result: Option<Result<Output, RpcError>>,
     pub(crate) commits: u32,
     /// What came of steps of the commit.
-    pub(crate) committed: BTreeMap<u32, Result<(), RpcError>>,
+    pub(crate) committed: Vec<(u32, Result<(), RpcError>)>,
     pub(crate) stored: Option<StoreEvent>,
     /// What a return-style handler wants of its exchange, and what it got.
     pub(crate) wish: Option<Wish>,
@@ -96,6 +96,8 @@ impl Future for Committed {
     type Output = Result<(), RpcError>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.lock().committed.remove(&self.1).map_or(Poll::Pending, Poll::Ready)
+        let mut inner = self.0.lock();
+        let at = inner.committed.iter().position(|(number, _)| *number == self.1);
+        at.map_or(Poll::Pending, |at| Poll::Ready(inner.committed.swap_remove(at).1))
     }
 }

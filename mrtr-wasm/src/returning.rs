@@ -4,14 +4,16 @@ use std::{sync::Arc, task::Poll};
 
 use mrtr_core::{
     handler::{Attempt, AttemptEvent},
-    server::{Exchange, Given, InputRequests, Open, Pending},
+    jsonrpc::Json,
+    server::{Exchange, Given, InputRequests, Pending},
     wire::InputRequest,
 };
-use serde_json::value::RawValue;
 
 use crate::{
+    asks::lettered,
     mail::{Event, Mail},
     serve::Output,
+    settings::raw,
 };
 
 /// What a handler wants of its exchange.
@@ -28,12 +30,13 @@ pub(crate) enum Wish {
     /// To ask, with a state of its own.
     Require {
         asks: InputRequests,
-        state: Box<RawValue>,
+        /// JSON text, checked.
+        state: String,
     },
 }
 
-pub(crate) async fn serve<S: Open>(
-    exchange: Exchange<'_, S>,
+pub(crate) async fn serve(
+    exchange: Exchange<'_, Pending>,
     handler: u32,
     mail: &Arc<Mail>,
     output: &mut Output,
@@ -60,7 +63,8 @@ pub(crate) async fn serve<S: Open>(
             }
             if let Some(Wish::Require { asks, state }) = wish {
                 replied = true;
-                fault = attempt.require(asks, &*state, now).err().map(|error| error.to_string());
+                let state = raw(&state).unwrap_or(Json::NULL);
+                fault = attempt.require_json(asks, state, now).err().map(|error| error.to_string());
             } else if let (Some(wish), Some(exchange)) = (wish, attempt.exchange()) {
                 mail.lock().granted = grant(exchange, &wish);
             }
@@ -107,10 +111,7 @@ enum Next<'a> {
 fn grant(exchange: &Exchange<'_, Pending>, wish: &Wish) -> Option<String> {
     Some(match wish {
         Wish::Answer { key, request } => given(exchange.answer(key, request)),
-        Wish::State => match exchange.state::<Box<RawValue>>() {
-            Ok(Some(text)) => format!("a{}", text.get()),
-            Ok(None) | Err(_) => String::new(),
-        },
+        Wish::State => exchange.state_json().map_or_else(String::new, |state| lettered('a', state.as_str())),
         Wish::Target => exchange.target().to_owned(),
         Wish::Arguments => exchange.arguments().as_str().to_owned(),
         Wish::Require { .. } => return None,
@@ -119,10 +120,10 @@ fn grant(exchange: &Exchange<'_, Pending>, wish: &Wish) -> Option<String> {
 
 fn given(given: Given<String>) -> String {
     match given {
-        Given::Given(content) => format!("a{content}"),
+        Given::Given(content) => lettered('a', &content),
         Given::Declined => "d".into(),
         Given::Cancelled => "c".into(),
-        Given::Invalid(reason) => format!("i{reason}"),
+        Given::Invalid(reason) => lettered('i', &reason),
         Given::Changed => "h".into(),
         Given::Missing | _ => "m".into(),
     }

@@ -1,6 +1,6 @@
 //! The future behind a call: from the bytes of a request to the last byte of its reply.
 
-use std::{rc::Rc, sync::Arc, task::Poll};
+use std::{future::Future, pin::Pin, rc::Rc, sync::Arc, task::Poll};
 
 use mrtr_core::{
     Entropy, Timestamp,
@@ -8,7 +8,7 @@ use mrtr_core::{
     handler::{HandlerFuture, Outcome, Run, RunEvent},
     http::{Accepts, ReplyBody, ReplyClass},
     seal::Principal,
-    server::{Exchange, Incoming, Open, Received, Rejected, RoundEnv},
+    server::{Exchange, Incoming, Pending, Received, Rejected, RoundEnv},
 };
 
 use crate::{
@@ -47,14 +47,12 @@ pub(crate) async fn serve(parts: Rc<Parts>, taken: Taken, mail: Arc<Mail>) {
         Incoming::Call(call) => match parts.catalog.route(call) {
             Route::Refused(rejected) => output.refuse(&rejected),
             Route::Handler { call, handler, parts } => match call.open() {
-                Received::Pending(exchange) if handler.returning => {
-                    returning::serve(exchange, handler.index, &mail, &mut output).await;
+                Received::Pending(exchange) => {
+                    handle(exchange, parts, *handler, &mail, &mut output).await;
                 }
-                Received::Retrying(exchange) if handler.returning => {
-                    returning::serve(exchange, handler.index, &mail, &mut output).await;
+                Received::Retrying(exchange) => {
+                    handle(exchange.either(), parts, *handler, &mail, &mut output).await;
                 }
-                Received::Pending(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,
-                Received::Retrying(exchange) => run(exchange, parts, *handler, &mail, &mut output).await,
                 Received::Rejected(rejected) => output.refuse(&rejected),
                 Received::Other(_) | Received::Notification(_) | _ => {
                     output.finish(ReplyClass::Accepted, &[])
@@ -66,9 +64,27 @@ pub(crate) async fn serve(parts: Rc<Parts>, taken: Taken, mail: Arc<Mail>) {
     }
 }
 
+type Handled<'f> = Pin<Box<dyn Future<Output = ()> + 'f>>;
+
+/// Hands an exchange to a handler. First and later rounds are one code, and a future of its own: the request that is
+/// answered without a handler carries none of it.
+fn handle<'f>(
+    exchange: Exchange<'f, Pending>,
+    parts: Vec<(String, String)>,
+    entry: Entry,
+    mail: &'f Arc<Mail>,
+    output: &'f mut Output,
+) -> Handled<'f> {
+    if entry.returning {
+        Box::pin(returning::serve(exchange, entry.index, mail, output))
+    } else {
+        Box::pin(run(exchange, parts, entry, mail, output))
+    }
+}
+
 /// Drives an attempt to its end.
-async fn run<S: Open>(
-    exchange: Exchange<'_, S>,
+async fn run(
+    exchange: Exchange<'_, Pending>,
     parts: Vec<(String, String)>,
     entry: Entry,
     mail: &Arc<Mail>,

@@ -11,6 +11,13 @@ pub(crate) fn parse(text: &str) -> Result<Json<'_>, JsError> {
     Json::parse(text, &Limits::default()).map_err(|refusal| JsError::new(&refusal.to_string()))
 }
 
+/// JSON text of `JSON.stringify`, of any size: what a handler keeps or returns is bounded where it is sent.
+pub(crate) fn raw(text: &str) -> Result<Json<'_>, JsError> {
+    let mut limits = Limits::default();
+    (limits.depth, limits.nodes) = (128, usize::MAX);
+    Json::parse(text, &limits).map_err(|_| JsError::new("not JSON"))
+}
+
 pub(crate) fn text(of: Json<'_>, name: &str) -> Option<String> {
     of.get(name).and_then(Json::as_string).map(|text| text.into_owned())
 }

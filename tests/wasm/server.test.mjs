@@ -80,6 +80,22 @@ test("R-012 R-036 R-201: tools, prompts, resources and templates are offered as 
   assert.equal((await reply(await post(server, "resources/read", { uri: "mem://none" }))).error.code, -32602);
 });
 
+test("R-205: what is offered while a request is under way is there for the next one, and the request goes on", async () => {
+  let go;
+  const server = make({ instructions: "Ask away." })
+    .tool("first", {}, () => new Promise((done) => (go = done)))
+    .tool("second", {}, () => "two");
+  const waiting = call(server, "first");
+  await pause(20);
+  server.tool("third", {}, () => "three");
+  assert.throws(() => server.tool("second", {}, () => ""), /declared twice/);
+  for (const [name, said] of [["second", "two"], ["third", "three"]]) assert.equal(text(await call(server, name)), said);
+  const discovered = await reply(await post(server, "server/discover", {}));
+  assert.equal(discovered.result.instructions, "Ask away.");
+  go("one");
+  assert.equal(text(await waiting), "one");
+});
+
 test("declarations that cannot be sent are refused when they are made", async () => {
   assert.throws(() => new McpServer({ name: "t", version: "1", keys: [new Uint8Array(31)] }), ConfigError);
   assert.throws(() => new McpServer({ name: "t", version: "1", keys: ["not base64!"] }), ConfigError);

@@ -21,9 +21,18 @@ impl Output {
     ///
     /// If it cannot be written as JSON. (One that is no object becomes `-32603` when it is sent.)
     pub fn from_serialize<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        let json = serde_json::to_string(value)?;
+        Ok(Self::of(serde_json::to_string(value)?))
+    }
+
+    /// The same of what is JSON already. (What is no object becomes `-32603` when it is sent.)
+    #[must_use]
+    pub fn from_json(value: Json<'_>) -> Self {
+        Self::of(value.as_str().into())
+    }
+
+    fn of(json: String) -> Self {
         let is_error = Json::trusted(&json).get("isError").and_then(Json::as_bool).unwrap_or(false);
-        Ok(Self { json, is_error })
+        Self { json, is_error }
     }
 }
 

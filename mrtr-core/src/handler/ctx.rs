@@ -9,6 +9,7 @@ use super::{Ask, AskError, RpcError, ask::unfit, shared::Shared};
 use crate::{
     form::{Elicited, Form},
     jsonrpc::Json,
+    limits::Limits,
     seal::ExchangeId,
     tape::never_early,
     time::Timestamp,
@@ -138,6 +139,39 @@ impl Ctx {
         }
     }
 
+    /// [`once_async`](Self::once_async) for a value that is JSON text already, of a handler in another language say.
+    ///
+    /// # Errors
+    ///
+    /// If what was made is not one JSON value. The attempt then fails whatever the handler does with this error.
+    pub async fn once_json(
+        &self,
+        name: &str,
+        make: impl Future<Output = String>,
+    ) -> Result<String, RpcError> {
+        let looked_up = self.shared.lock().tape.once(name);
+        match looked_up {
+            Ok(text) => Ok(text),
+            Err(which) => {
+                let text = make.await;
+                let unbounded = Limits { nodes: usize::MAX, ..Limits::default() };
+                let value = Json::parse(&text, &unbounded).map_err(|_| self.spoil(name))?.as_str();
+                self.shared.lock().tape.record_once(which, value.into());
+                Ok(value.into())
+            }
+        }
+    }
+
+    /// The same of JSON text that needs no check.
+    pub(super) fn once_text(&self, name: &str, make: impl FnOnce() -> String) -> String {
+        let looked_up = self.shared.lock().tape.once(name);
+        looked_up.unwrap_or_else(|which| {
+            let text = make();
+            self.shared.lock().tape.record_once(which, text.clone());
+            text
+        })
+    }
+
     fn write_once<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<String, RpcError> {
         serde_json::to_string(value).map_err(|_| self.spoil(name))
     }
@@ -170,6 +204,17 @@ impl Ctx {
         let text = serde_json::to_string(value).map_err(|_| RpcError::internal("Internal error"))?;
         self.shared.lock().tape.set_value(name, text);
         Ok(())
+    }
+
+    /// [`get`](Self::get) of a value as JSON text.
+    #[must_use]
+    pub fn get_json(&self, name: &str) -> Option<String> {
+        self.shared.lock().tape.value(name)
+    }
+
+    /// [`set`](Self::set) of what is JSON already.
+    pub fn set_json(&self, name: &str, value: Json<'_>) {
+        self.shared.lock().tape.set_value(name, value.as_str().into());
     }
 
     /// When the exchange began: the same on every run.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use super::{Ask, Ctx, RpcError, shared::Elsewhere};
-use crate::form::Elicited;
+use crate::{form::Elicited, jsonrpc::Json};
 
 impl Ask<Elicited<String>> {
     /// [`keep`](Self::keep) for code in another engine, which makes something of the answer after this ask has
@@ -18,6 +18,11 @@ impl Ask<Elicited<String>> {
         let text = serde_json::to_string(kept).map_err(|_| RpcError::internal("Internal error"))?;
         self.shared.lock().tape.keep(self.ticket, &text);
         Ok(())
+    }
+
+    /// [`keep_elsewhere`](Self::keep_elsewhere) of what is JSON already.
+    pub fn keep_elsewhere_json(&self, kept: Json<'_>) {
+        self.shared.lock().tape.keep(self.ticket, kept.as_str());
     }
 }
 

@@ -10,8 +10,9 @@ use super::{
 use crate::{
     error::ErrorCode,
     http::ReplyClass,
+    jsonrpc::Json,
     ledger::{Command, Refusal, ReplyKind, StoreEvent, StoredReply},
-    server::{Exchange, InputRequests, Open, Pending, RequireError},
+    server::{Complete, Exchange, InputRequests, InputRequired, Open, Pending, RequireError},
     time::Timestamp,
 };
 
@@ -72,10 +73,13 @@ enum Stage<'a> {
     Over,
 }
 
+/// The questions are out, or why not.
+type Asked<'a> = Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, RequireError)>;
+
 impl<'a> Attempt<'a> {
     /// An attempt at this exchange.
     pub fn new<S: Open>(exchange: Exchange<'a, S>) -> Self {
-        let mut exchange = exchange.running();
+        let mut exchange = exchange.either();
         let single = exchange.take_claim().map(|to_claim| Box::new(Single::new(to_claim)));
         if single.is_some() {
             exchange.tell_later();
@@ -184,8 +188,29 @@ impl<'a> Attempt<'a> {
         state: &T,
         now: Timestamp,
     ) -> Result<(), RequireError> {
+        self.ask(|exchange, out| exchange.try_require(asks, state, now, out))
+    }
+
+    /// [`require`](Self::require) with a state that is JSON already.
+    ///
+    /// # Errors
+    ///
+    /// As for [`require`](Self::require).
+    pub fn require_json(
+        &mut self,
+        asks: InputRequests,
+        state: Json<'_>,
+        now: Timestamp,
+    ) -> Result<(), RequireError> {
+        self.ask(|exchange, out| exchange.require_text(asks, state.as_str().into(), now, out))
+    }
+
+    fn ask(
+        &mut self,
+        write: impl FnOnce(Exchange<'a, Pending>, &mut Vec<u8>) -> Asked<'a>,
+    ) -> Result<(), RequireError> {
         let mut result = Ok(());
-        self.conclude(|exchange, out| match exchange.try_require(asks, state, now, out) {
+        self.conclude(|exchange, out| match write(exchange, out) {
             Ok(exchange) => (Some(ReplyKind::Interim), Outcome::InputRequired(exchange)),
             Err((exchange, error)) => {
                 result = Err(error);

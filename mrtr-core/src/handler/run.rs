@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
         parts: Vec<(String, String)>,
         handler: impl FnOnce(Ctx) -> HandlerFuture + Send + 'a,
     ) -> Self {
-        let mut exchange = exchange.running();
+        let mut exchange = exchange.either();
         let to_claim = exchange.take_claim();
         let tape = exchange.tape();
         let facts = Facts {

@@ -43,7 +43,10 @@ pub(super) struct Texts {
 
 impl Texts {
     pub(super) fn new(target: &str, arguments: Json<'_>) -> Self {
-        Self { both: [target, arguments.as_str()].concat().into(), target_bytes: target.len() }
+        let mut both = String::with_capacity(target.len() + arguments.as_str().len());
+        both.push_str(target);
+        both.push_str(arguments.as_str());
+        Self { both: both.into(), target_bytes: target.len() }
     }
 
     pub(super) fn target(&self) -> &str {

@@ -84,7 +84,8 @@ impl<'a> Authority<'a> {
 
 impl<'a> Origin<'a> {
     pub(super) fn parse(value: &'a [u8]) -> Option<Self> {
-        let (scheme, authority) = core::str::from_utf8(value).ok()?.split_once("://")?;
+        let (scheme, rest) = core::str::from_utf8(value).ok()?.split_once(':')?;
+        let authority = rest.strip_prefix("//")?;
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         if scheme.is_empty() || !scheme.bytes().all(letter) {
             return None;

@@ -6,7 +6,6 @@
 
 use alloc::{
     borrow::Cow,
-    collections::BTreeSet,
     format,
     string::{String, ToString},
     vec::Vec,
@@ -126,7 +125,7 @@ impl ParamHeaders {
     /// The first fault.
     pub fn from_schema(schema: Json<'_>) -> Result<Self, ParamFault> {
         let mut walk = Walk { steps: Vec::new(), open: Vec::new() };
-        let (mut found, mut names) = (Vec::new(), BTreeSet::new());
+        let mut found = Vec::<ParamHeader>::new();
         let mut next = Some(Place { schema, step: None, reachable: true });
         // No recursion: the depth of a schema costs no stack.
         while let Some(place) = next {
@@ -137,7 +136,8 @@ impl ParamHeaders {
                     continue;
                 }
                 let param = walk.annotated(&place, value)?;
-                if !names.insert(param.header.to_ascii_lowercase()) {
+                // At most `MAX` of them.
+                if found.iter().any(|other| other.header.eq_ignore_ascii_case(&param.header)) {
                     return Err(ParamFault::Repeated { at: walk.describe(&place) });
                 }
                 if found.len() == Self::MAX {

@@ -1,6 +1,6 @@
 //! Which answers a retry brings: the digest that tells two retries with one state apart (B2).
 
-use alloc::{collections::BTreeSet, string::String};
+use alloc::{string::String, vec::Vec};
 use core::fmt;
 
 use sha2::{Digest as _, Sha256};
@@ -64,7 +64,9 @@ pub fn effective_digest<'k, 'a>(
     outstanding: impl IntoIterator<Item = &'k str>,
     answer: impl Fn(&str) -> Option<Json<'a>>,
 ) -> Result<AnswersDigest, Undigestible> {
-    let keys: BTreeSet<&str> = outstanding.into_iter().collect();
+    let mut keys: Vec<&str> = outstanding.into_iter().collect();
+    keys.sort_unstable();
+    keys.dedup();
     let mut hash = Sha256::new();
     hash.update(b"mrtr/v1/ledger/answers");
     hash.update(length(keys.len()));

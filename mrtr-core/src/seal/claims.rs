@@ -76,7 +76,7 @@ impl Ttl {
 
 /// A lifetime of zero, or one of more than 30 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a state can live for more than nothing and at most 30 days, not for {ttl:?}")]
+#[error("a state can live for more than nothing and at most 30 days, not for {} ms", ttl.as_millis())]
 #[non_exhaustive]
 pub struct InvalidTtl {
     /// What was asked for.

@@ -349,14 +349,17 @@ impl<S> Exchange<'_, S> {
     }
 }
 
+impl<'a, S: Open> Exchange<'a, S> {
+    /// The same exchange for code that treats first and later rounds alike, and is then compiled once. What it asks
+    /// and answers stays the same; `raw_response` of a retry finds nothing in it.
+    pub fn either(self) -> Exchange<'a, Pending> {
+        Exchange { inner: self.inner, state: Pending }
+    }
+}
+
 /// What the driver of handlers needs.
 #[cfg(feature = "std")]
 impl<'a, S: Open> Exchange<'a, S> {
-    /// The same exchange for a driver that treats first and later rounds alike.
-    pub(crate) fn running(self) -> Exchange<'a, Pending> {
-        Exchange { inner: self.inner, state: Pending }
-    }
-
     /// What a handler's run made of the answers it met, for the observer.
     pub(crate) fn observe_run(
         &mut self,

@@ -101,7 +101,7 @@ impl<'a, S> Exchange<'a, S> {
             ReplyKind::Interim | ReplyKind::Complete => ReplyClass::Result,
             ReplyKind::HandlerError => core::str::from_utf8(stored.member())
                 .ok()
-                .and_then(|member| Json::trusted(member).get("code")?.decode().ok())
+                .and_then(|member| Json::trusted(member).get("code")?.as_str().parse().ok())
                 .map_or(ReplyClass::HandlerError, |code| class_of(ErrorCode::new(code))),
         };
         stored.write(&self.inner.request.id, out);

@@ -2,11 +2,12 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-use super::{Complete, Exchange, Open, reply};
+use super::{Complete, Exchange, Open, Pending, reply};
 use crate::{
     error::{ErrorCode, RpcError},
     http::ReplyClass,
     journal::{Asked, Round, Verdict},
+    jsonrpc::Json,
     seal::{Binding, NewClaims, SealError},
     tape::{Fault, Outgoing, OutgoingAsk},
     time::Timestamp,
@@ -91,9 +92,24 @@ impl<'a, S: Open> Exchange<'a, S> {
         self.try_require(asks, state, now, out).map_err(|(_, error)| error)
     }
 
+    /// [`require`](Self::require) with a state that is JSON already.
+    ///
+    /// # Errors
+    ///
+    /// As for [`require`](Self::require).
+    pub fn require_json(
+        self,
+        asks: InputRequests,
+        state: Json<'_>,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, RequireError> {
+        self.either().require_text(asks, state.as_str().into(), now, out).map_err(|(_, error)| error)
+    }
+
     /// [`require`](Self::require); an error comes with the exchange that it ended.
     pub(crate) fn try_require<T: serde::Serialize + ?Sized>(
-        mut self,
+        self,
         asks: InputRequests,
         state: &T,
         now: Timestamp,
@@ -103,6 +119,20 @@ impl<'a, S: Open> Exchange<'a, S> {
             let error = RpcError::internal("Internal error");
             return Err((self.fail(&error, out), RequireError::State));
         };
+        self.either().require_text(asks, text, now, out)
+    }
+}
+
+/// Compiled once: what is asked and sealed is the same in every round.
+impl<'a> Exchange<'a, Pending> {
+    /// [`require`](Self::require) with JSON text; an error comes with the exchange that it ended.
+    pub(crate) fn require_text(
+        mut self,
+        asks: InputRequests,
+        text: String,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+    ) -> Result<Exchange<'a, InputRequired>, (Exchange<'a, Complete>, RequireError)> {
         let needs: Vec<Requirement> = asks.0.iter().map(|(_, ask)| ask.requirement()).collect();
         let capabilities = self.inner.meta.capabilities;
         if needs.iter().any(|need| !capabilities.allow(*need)) {
@@ -253,5 +283,11 @@ impl<S: Open> Exchange<'_, S> {
     /// If it does not fit `T`: after a deploy that changed the type, for instance.
     pub fn state<T: serde::de::DeserializeOwned>(&self) -> Result<Option<T>, serde_json::Error> {
         self.inner.journal.state.as_deref().map(serde_json::from_str).transpose()
+    }
+
+    /// The same as JSON.
+    #[must_use]
+    pub fn state_json(&self) -> Option<Json<'_>> {
+        self.inner.journal.state.as_deref().map(Json::trusted)
     }
 }

@@ -28,7 +28,7 @@ mod once;
 pub(crate) mod replay;
 mod slot;
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::time::Duration;
 
 pub use fault::Fault;
@@ -215,7 +215,7 @@ pub struct Tape {
     closed: bool,
     /// What became of asks in this run, if somebody wants to know.
     notes: Option<Vec<Note>>,
-    once_uses: BTreeMap<Box<str>, u32>,
+    once_uses: Vec<(Box<str>, u32)>,
     values_read: Vec<String>,
     /// A misuse seen at a call that cannot return it; ends the attempt at the next step.
     misuse: Option<Fault>,
@@ -287,7 +287,7 @@ impl Tape {
             ended: false,
             closed: false,
             notes: setup.noting.then(Vec::new),
-            once_uses: BTreeMap::new(),
+            once_uses: Vec::new(),
             values_read: Vec::new(),
             misuse: None,
             diverged: Vec::new(),

@@ -46,13 +46,13 @@ impl Tape {
     ///
     /// The use to make a value for: make it and hand both to [`record_once`](Self::record_once).
     pub fn once(&mut self, name: &str) -> Result<String, OnceUse> {
-        let nth = match self.once_uses.get_mut(name) {
-            Some(uses) => {
+        let nth = match self.once_uses.iter_mut().find(|(used, _)| &**used == name) {
+            Some((_, uses)) => {
                 *uses += 1;
                 *uses
             }
             None => {
-                self.once_uses.insert(name.into(), 0);
+                self.once_uses.push((name.into(), 0));
                 0
             }
         };

@@ -1,12 +1,11 @@
 //! What a handler's context does.
 
-use super::{Call, error, raw};
+use super::{Call, error};
 use crate::asks;
 use crate::mail::{Committed, Event};
 use crate::returning::Wish;
-use crate::settings::{date, time};
+use crate::settings::{date, raw, time};
 use mrtr_core::wire::LogLevel;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use wasm_bindgen::prelude::*;
 
@@ -89,7 +88,8 @@ impl Call {
     ///
     /// If it is not JSON.
     pub fn made(&mut self, number: u32, value: String) -> Result<(), JsError> {
-        self.waits.made(number, raw(value)?);
+        raw(&value)?;
+        self.waits.made(number, value);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl Call {
     ///
     /// If the attempt is over.
     pub fn get(&self, name: &str) -> Result<Option<String>, JsError> {
-        Ok(self.ctx()?.get::<Box<RawValue>>(name).map(|value| value.get().to_owned()))
+        Ok(self.ctx()?.get_json(name))
     }
 
     /// Sets a named value.
@@ -136,9 +136,9 @@ impl Call {
     /// # Errors
     ///
     /// If the attempt is over, or it is not JSON.
-    pub fn set(&self, name: &str, value: String) -> Result<(), JsError> {
-        let ctx = self.ctx()?;
-        ctx.set(name, &*raw(value)?).map_err(|error| JsError::new(&error.message))
+    pub fn set(&self, name: &str, value: &str) -> Result<(), JsError> {
+        self.ctx()?.set_json(name, raw(value)?);
+        Ok(())
     }
 
     /// Reports progress.
@@ -161,9 +161,9 @@ impl Call {
     /// # Errors
     ///
     /// If the attempt is over, there is no such level, or it is not JSON.
-    pub fn log(&self, level: &str, data: String) -> Result<(), JsError> {
+    pub fn log(&self, level: &str, data: &str) -> Result<(), JsError> {
         let level = LogLevel::from_name(level).ok_or_else(|| JsError::new("no such log level"))?;
-        self.ctx()?.log(level, &*raw(data)?);
+        self.ctx()?.log_json(level, raw(data)?);
         Ok(())
     }
 
@@ -239,17 +239,17 @@ impl Call {
 
     /// A step of the commit is done.
     pub fn committed(&self, number: u32) {
-        self.mail.lock().committed.insert(number, Ok(()));
+        self.mail.lock().committed.push((number, Ok(())));
     }
 
     /// A step of the commit has failed.
     pub fn commit_failed(&self, number: u32, code: f64, message: String, data: Option<String>) {
         let error = error(code, message, data);
-        self.mail.lock().committed.insert(number, Err(error));
+        self.mail.lock().committed.push((number, Err(error)));
     }
 
     /// A step of the commit has failed in a way that is nobody's business.
     pub fn commit_broke(&self, number: u32) {
-        self.mail.lock().committed.insert(number, Err(asks::uncaught("x", "")));
+        self.mail.lock().committed.push((number, Err(asks::uncaught("x", ""))));
     }
 }

@@ -1,12 +1,12 @@
 //! What a handler comes to, and what a return-style handler's exchange does.
 
-use super::{Call, error, raw};
+use super::{Call, error};
 use crate::asks;
 use crate::returning::Wish;
+use crate::settings::raw;
 use mrtr_core::RpcError;
 use mrtr_core::catalog::{Content, Output, PromptResult, ResourceResult, ToolResult};
 use mrtr_core::wire::AskingMethod;
-use serde_json::value::RawValue;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -19,7 +19,7 @@ impl Call {
 
     /// A result, JSON text.
     pub fn returned(&self, json: &str) {
-        let output = serde_json::from_str::<&RawValue>(json).and_then(Output::from_serialize);
+        let output = raw(json).map(Output::from_json);
         self.mail.lock().result = Some(output.map_err(|_| RpcError::internal("Internal error")));
     }
 
@@ -81,8 +81,9 @@ impl Call {
     ///
     /// If it is not JSON.
     pub fn require(&mut self, state: String) -> Result<(), JsError> {
+        raw(&state)?;
         let asks = core::mem::take(&mut self.wanted);
-        self.mail.lock().wish = Some(Wish::Require { asks, state: raw(state)? });
+        self.mail.lock().wish = Some(Wish::Require { asks, state });
         Ok(())
     }
 }

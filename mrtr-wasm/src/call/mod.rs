@@ -25,7 +25,6 @@ use mrtr_core::{
     server::InputRequests,
     wire::{AskKind, InputRequest},
 };
-use serde_json::value::RawValue;
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -34,7 +33,7 @@ use crate::{
     mail::{Event, Mail},
     returning::Wish,
     serve::{self, Taken},
-    settings::{date, parse, seed, time},
+    settings::{date, parse, raw, seed, time},
 };
 
 /// What [`Call::poll`] gives.
@@ -90,8 +89,12 @@ impl Call {
     pub(crate) fn open(parts: Rc<Parts>, gate: &Gate, method: &str, lines: &str) -> Self {
         let headers: Vec<(String, String)> = lines
             .lines()
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .filter_map(|line| {
+                // Not the colon that HTTP/2 begins some names with.
+                let colon = 1 + line.bytes().skip(1).position(|byte| byte == b':')?;
+                let (name, value) = (line.get(..colon)?, line.get(colon + 1..)?);
+                Some((name.to_owned(), value.strip_prefix(' ').unwrap_or(value).to_owned()))
+            })
             .collect();
         let mut call = Self::new(parts);
         let ruling = gate.check(method, headers.as_slice());
@@ -354,18 +357,14 @@ impl Drop for Call {
     }
 }
 
-fn raw(text: String) -> Result<Box<RawValue>, JsError> {
-    RawValue::from_string(text).map_err(|_| JsError::new("not JSON"))
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a code that is no whole number of 64 bits is the nearest one"
 )]
 fn error(code: f64, message: String, data: Option<String>) -> RpcError {
     let error = RpcError::new(ErrorCode::new(code as i64), message);
-    match data.and_then(|data| raw(data).ok()) {
-        Some(data) => error.clone().with_data(&*data).unwrap_or(error),
-        None => error,
+    match data.as_deref().map(raw) {
+        Some(Ok(data)) => error.with_json_data(data),
+        Some(Err(_)) | None => error,
     }
 }

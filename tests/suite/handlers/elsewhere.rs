@@ -8,10 +8,11 @@ use std::{
 
 use futures::future;
 use mrtr_core::{
-    Entropy, Timestamp,
+    Entropy, Limits, Timestamp,
     catalog::Tool,
     form::Elicited,
-    handler::{Ctx, Outcome, Reception, RpcError, RunEvent, Service, ToolResult},
+    handler::{Ask, Ctx, Outcome, Reception, RpcError, RunEvent, Service, ToolResult},
+    jsonrpc::Json,
     seal::Principal,
     server::{RoundEnv, Server},
     tape::Fault,
@@ -115,6 +116,14 @@ fn a_fault_is_told_to_the_embedder() {
 /// a `k` on later runs.
 #[test]
 fn a11_code_elsewhere_keeps_a_projection() {
+    keeps_a_projection(|ask, kept| ask.keep_elsewhere(kept).unwrap());
+    keeps_a_projection(|ask, kept| {
+        let text = kept.to_string();
+        ask.keep_elsewhere_json(Json::parse(&text, &Limits::default()).unwrap());
+    });
+}
+
+fn keeps_a_projection(keep: impl Fn(&Ask<Elicited<String>>, &Value)) {
     let (service, handed) = standing_in();
     let now = Timestamp::from_unix_millis(START);
     let mut cx = Context::from_waker(Waker::noop());
@@ -137,7 +146,7 @@ fn a11_code_elsewhere_keeps_a_projection() {
         };
         if let Some(first) = first {
             if round == 2 {
-                ask.keep_elsewhere(&json!({"kept": "x".repeat(500)})).unwrap();
+                keep(&ask, &json!({"kept": "x".repeat(500)}));
             }
             seen.push(first);
             let mut next = pin!(ctx.confirm("next", "Next?"));

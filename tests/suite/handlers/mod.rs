@@ -2,6 +2,7 @@
 
 mod degrading;
 mod elsewhere;
+mod json_text;
 mod return_style;
 mod scripts;
 mod tickets;
