@@ -34,6 +34,9 @@ pub fn drive(script: &[u8]) {
     let ring = KeyRing::new(Secret::from_bytes(&[7; 32]).expect("32 bytes"));
     let sealer = Sealer::signed_readable(&ring, "bridge");
     let mut upstreams = vec![Upstream::new("a", transport, era)];
+    if first & 32 != 0 {
+        upstreams[0].replay = vec!["t".into()];
+    }
     if first & 4 != 0 {
         upstreams.push(Upstream::new("b", Transport::Pipe, Era::Legacy));
     }

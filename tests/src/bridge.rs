@@ -148,6 +148,12 @@ impl World {
         self.drain();
     }
 
+    /// A connection to an upstream is gone.
+    pub fn close(&mut self, link: LinkId) {
+        self.bridge.close_upstream(link, self.now);
+        self.drain();
+    }
+
     /// A host's connection is gone.
     pub fn leave(&mut self, host: HostId) {
         self.bridge.close_host(host, self.now);

@@ -30,13 +30,27 @@ pub struct Upstream {
     pub transport: Transport,
     /// What it speaks. Found out by the embedder (`server/discover` first, then `initialize`).
     pub era: Era,
+    /// Tools of a legacy upstream, by its own names for them, that are run again instead of parked (G-48). None by
+    /// default.
+    ///
+    /// A call of such a tool is cancelled when it asks; the questions go to the host, and the answers so far stay in the
+    /// state that it carries. Each retry, at any process with the same keys, makes the call anew and answers what it
+    /// asks again from that state. So nothing is held between two rounds, but **whatever the tool does before its last
+    /// question it does once a round, and all of it once more for a retry that is sent twice**. Name only tools for which that does
+    /// no harm and which ask the same thing in the same words in every run; only the operator can know. A server's own
+    /// word on it (`idempotentHint` and other annotations) is never read. A run takes a session of its own, which is
+    /// closed when the run is left: on a pipe, a process a round.
+    ///
+    /// Such calls leave nothing in the inbox: what a host cannot show, the upstream cannot ask. Modern upstreams hold
+    /// nothing anyway, and names here change nothing for them.
+    pub replay: Vec<Box<str>>,
 }
 
 impl Upstream {
-    /// An upstream.
+    /// An upstream, of whose tools none is replayed.
     #[must_use]
     pub fn new(name: impl Into<Box<str>>, transport: Transport, era: Era) -> Self {
-        Self { name: name.into(), transport, era }
+        Self { name: name.into(), transport, era, replay: Vec::new() }
     }
 }
 
@@ -49,7 +63,7 @@ pub struct Config {
     /// Seals wrapped states and handles. The same keys and audience on every replica.
     pub sealer: Sealer,
     /// Bounds. Of these the bridge uses `message_bytes`, `depth`, `nodes`, `asks_accepted`, `answer_bytes`,
-    /// `state_accepted` (a wrapped state above it is a named error), `rounds`, `state_only_rounds` and `exchange`.
+    /// `state_accepted` (a state above it is a named error), `rounds`, `state_only_rounds` and `exchange`.
     pub limits: Limits,
     /// The servers behind it, one at least.
     pub upstreams: Vec<Upstream>,
@@ -146,7 +160,8 @@ pub struct Waits {
     pub pause_first: Duration,
     /// The longest such pause. Default 250 ms.
     pub pause_longest: Duration,
-    /// A wrapped state may be used. Default 3,600 s: the upstream's own limit is likely to be shorter.
+    /// A wrapped state may be used, and that of a tool which is replayed. Default 3,600 s: the upstream's own limit is
+    /// likely to be shorter.
     pub wrapped: Ttl,
 }
 
@@ -183,6 +198,9 @@ pub enum ConfigError {
     /// Two upstreams of one name.
     #[error("two upstreams are called {0:?}")]
     Taken(String),
+    /// An empty name in [`Upstream::replay`].
+    #[error("the upstream {0:?} is to replay a tool without a name")]
+    Nameless(String),
 }
 
 impl Config {
@@ -216,6 +234,9 @@ impl Config {
             }
             if self.upstreams.iter().take(index).any(|earlier| earlier.name == upstream.name) {
                 return Err(ConfigError::Taken(name.into()));
+            }
+            if upstream.replay.iter().any(|tool| tool.is_empty()) {
+                return Err(ConfigError::Nameless(name.into()));
             }
         }
         Ok(())

@@ -42,6 +42,8 @@
 //! *Parked*: the upstream's call, its session, its questions. The state that the host carries is a handle to it, which
 //! names the process that holds it ([`epoch`](Bridge::epoch)): elsewhere it is "lost", never run again.
 //!
+//! *Replayed* ([`Upstream::replay`]): nothing; the state has the answers so far, and the call is made anew each round.
+//!
 //! | file | what |
 //! |---|---|
 //! | `config`, `output`, `failure` | what goes in, what comes out, why there is no response |
@@ -51,7 +53,7 @@
 //! | `listen` | changes of lists and resources |
 //! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
 //! | `link`, `missing`, `pool` | connections to upstreams; what never comes on them; sessions with legacy ones |
-//! | `parked` | a modern host's call at a legacy upstream (BT-7) |
+//! | `parked` | a modern host's call at a legacy upstream (BT-7), or run again instead (G-48) |
 //! | `handoff` | retries that reached another process than the call's |
 //! | `inbox` | questions for hosts that cannot show them |
 //! | `dialogue` | a legacy host's call at a modern upstream |

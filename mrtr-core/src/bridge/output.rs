@@ -189,6 +189,8 @@ pub struct Counts {
     pub refused_by: [u64; Verdict::ALL.len()],
     /// Retries that came twice and got the same outcome.
     pub replayed: u64,
+    /// Calls made again with the answers so far, of tools that are replayed.
+    pub rerun: u64,
     /// Parked calls that nobody came back for.
     pub abandoned: u64,
     /// Calls whose upstream died.

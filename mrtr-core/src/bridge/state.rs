@@ -1,13 +1,15 @@
-//! What a bridge seals: an upstream's state for one principal (R-254, R-255), or the handle of a parked call (R-256).
+//! What a bridge seals: an upstream's state for one principal (R-254, R-255), the handle of a parked call (R-256),
+//! or what a call that is run again needs to know (G-48).
 //!
 //! ```text
 //! wrapped   0x01 ‖ length of the upstream's name 1 ‖ name ‖ the state as the JSON text of a string, or nothing
 //! handle    0x02 ‖ length of the upstream's name 1 ‖ name ‖ epoch of the owner 16 ‖ call 8 ‖ round 4
+//! record    0x03 ‖ length of the upstream's name 1 ‖ name ‖ record
 //! ```
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::Owner;
+use super::{Owner, parked::replay::Record};
 use crate::{
     Entropy,
     jsonrpc::{Json, JsonKind},
@@ -53,6 +55,7 @@ impl Random {
 pub(super) enum Carried {
     Wrapped { state: Option<Box<str>> },
     Handle { epoch: [u8; 16], call: u64, round: u32 },
+    Record(Record),
 }
 
 pub(super) struct OpenedState {
@@ -111,6 +114,19 @@ impl Vault {
         self.sealer.seal(claims, &payload, &bound.binding(), now, random.draw())
     }
 
+    pub(super) fn record(
+        &self,
+        claims: &NewClaims,
+        record: &Record,
+        bound: &Bound<'_>,
+        now: Timestamp,
+        random: &mut Random,
+    ) -> Result<String, SealError> {
+        let mut payload = head(3, bound.upstream);
+        record.write(&mut payload);
+        self.sealer.seal(claims, &payload, &bound.binding(), now, random.draw())
+    }
+
     /// Opens a state of ours. That it is for this upstream is part of what is checked.
     pub(super) fn open(
         &self,
@@ -154,6 +170,7 @@ fn read(payload: &[u8]) -> Option<(&str, Carried)> {
             let (call, round) = (u64::from_be_bytes(*call), u32::from_be_bytes(round.try_into().ok()?));
             Some((name, Carried::Handle { epoch: *epoch, call, round }))
         }
+        3 => Some((name, Carried::Record(Record::read(rest)?))),
         _ => None,
     }
 }

@@ -49,13 +49,14 @@ fn gauges(counts: &Counts, draining: bool) -> [(&'static str, usize, &'static st
     ]
 }
 
-fn counters(counts: &Counts) -> [(&'static str, u64, &'static str); 15] {
+fn counters(counts: &Counts) -> [(&'static str, u64, &'static str); 16] {
     let Counts {
         requests,
         rounds,
         asks,
         asked_again,
         replayed,
+        rerun,
         abandoned,
         lost,
         over,
@@ -74,6 +75,7 @@ fn counters(counts: &Counts) -> [(&'static str, u64, &'static str); 15] {
         ("asks_total", asks, "Questions put to hosts, those asked again included."),
         ("asked_again_total", asked_again, "Questions put again because their answers did not come."),
         ("retries_replayed_total", replayed, "Retries that came twice and got the same outcome."),
+        ("calls_rerun_total", rerun, "Calls of replayed tools made again with the answers so far."),
         ("calls_abandoned_total", abandoned, "Parked calls that nobody came back for."),
         ("calls_lost_total", lost, "Calls whose upstream died."),
         ("requests_over_bound_total", over, "Requests refused because of a bound."),
@@ -157,6 +159,6 @@ mod tests {
             }
             assert!(count > 0, "{name}");
         }
-        assert_eq!(known.len(), 28);
+        assert_eq!(known.len(), 29);
     }
 }

@@ -62,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_in_whatever_order(first in 0u8..32, picks in prop::collection::vec(0usize..35, 1..60)) {
+    fn whatever_happens_in_whatever_order(first in 0u8..64, picks in prop::collection::vec(0usize..35, 1..60)) {
         let lines = lines();
         let mut script = vec![first];
         for pick in picks {

@@ -30,7 +30,9 @@ impl Bridge {
         let name = self.config.upstreams.get(parked.upstream).map_or("", |up| &*up.name);
         let origin = if named { Origin::Named(name) } else { Origin::Untouched };
         let mut entry = Vec::new();
-        let can = parked.can.union(self.config.inbox);
+        // What waits in the inbox is held, and a call that is run again holds nothing.
+        let inbox = if parked.replay.is_some() { ClientCapabilities::default() } else { self.config.inbox };
+        let can = parked.can.union(inbox);
         let read = ask_to_modern(&mut entry, &request.method, request.params, can, origin);
         let error = match &read {
             Err(fault) => Some(RpcError::invalid_params(format!("Invalid params: the question {fault}"))),
@@ -43,12 +45,20 @@ impl Bridge {
             let error = error.unwrap_or_else(|| RpcError::invalid_params("Invalid params"));
             return self.answer_upstream_error(link, &request.id, &error);
         };
+        let entry = String::from_utf8(entry).unwrap_or_default();
+        if let Some(replay) = &mut parked.replay {
+            match replay.answer(ask.kind, false, &entry) {
+                Ok(Some(answer)) => return self.answer_upstream(link, &request.id, &answer),
+                Ok(None) => {}
+                Err(fault) => return self.answer_upstream_error(link, &request.id, &fault.error()),
+            }
+        }
         parked.keys += 1;
         let ask = Ask {
             key: format!("u{}", parked.keys).into(),
             kind: ask.kind,
             needs: ask.needs,
-            entry: String::from_utf8(entry).unwrap_or_default().into(),
+            entry: entry.into(),
             from: From::Upstream(request.id.clone()),
             inbox: None,
             shown: false,
@@ -57,7 +67,7 @@ impl Bridge {
         if ask.token.is_some() && parked.alive.is_none() {
             parked.alive = Some(now.saturating_add(self.config.waits.alive));
         }
-        if !parked.can.allow(ask.needs) && self.config.inbox.allow(ask.needs) {
+        if !parked.can.allow(ask.needs) && inbox.allow(ask.needs) {
             parked.asks.push(ask);
             parked.withdrawn = false;
             return self.divert(call, now);
@@ -82,7 +92,7 @@ impl Bridge {
         for (host, id) in hosts {
             self.undeclared(host, &id, data.clone());
         }
-        self.end_call(call, true, now);
+        self.end_call(call, Unanswered::Undeclared, now);
     }
 
     /// The questions that are open go to the host, which comes back with their answers.
@@ -111,6 +121,11 @@ impl Bridge {
             Err(error) => return self.fail_call_of(call, &error, now),
         };
         let Some(parked) = self.parked.get_mut(&call) else { return };
+        if parked.replay.is_some() {
+            self.counts.rounds += 1;
+            self.counts.asks += u64::try_from(asks).unwrap_or(0);
+            return self.leave_run(call, &body, now);
+        }
         parked.expires = Some(expires);
         let hosts = take_hosts(parked);
         parked.alive = parked
@@ -135,7 +150,10 @@ impl Bridge {
     pub(super) fn interim(&mut self, call: u64, now: Timestamp) -> Result<(Vec<u8>, Timestamp), RpcError> {
         let Some(parked) = self.parked.get(&call) else { return Err(gone()) };
         let up = self.config.upstreams.get(parked.upstream);
+        let replayed = parked.replay.is_some();
         let waits = match up.map_or(Transport::Pipe, |up| up.transport) {
+            // Nothing waits here.
+            _ if replayed => self.config.waits.wrapped.get(),
             Transport::Pipe => self.config.waits.parked_pipe,
             Transport::Http => self.config.waits.parked_http,
         };
@@ -146,10 +164,15 @@ impl Bridge {
             deadline: parked.deadline,
             ttl: Some(Ttl::new(waits).unwrap_or(Ttl::DEFAULT)),
         };
-        let name = up.map_or("", |up| &*up.name);
-        let bound = Bound { owner: &parked.owner, request: &parked.digest, upstream: name };
-        let sealed = self.vault.handle(&claims, (&self.epoch, call), &bound, now, &mut self.random);
-        let token = sealed.map_err(|error| seal_error(&error))?;
+        let token = if replayed {
+            self.seal_record(call, &claims, now)?
+        } else {
+            let name = up.map_or("", |up| &*up.name);
+            let bound = Bound { owner: &parked.owner, request: &parked.digest, upstream: name };
+            let sealed = self.vault.handle(&claims, (&self.epoch, call), &bound, now, &mut self.random);
+            sealed.map_err(|error| seal_error(&error))?
+        };
+        let Some(parked) = self.parked.get(&call) else { return Err(gone()) };
         let mut body = b"\"result\":{\"resultType\":\"input_required\"".to_vec();
         let asks = || parked.asks.iter().filter(|ask| ask.inbox.is_none());
         for (index, ask) in asks().enumerate() {

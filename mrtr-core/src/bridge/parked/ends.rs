@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Why the questions of a call that is taken back get no answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// Nobody came back with one, or the bridge cannot go on.
+    Nobody,
+    /// The host cannot be asked.
+    Undeclared,
+    /// It is for another run (G-48).
+    Later,
+}
+
 impl Bridge {
     /// The final result goes to whoever waits for it, and is kept for as long as the state that led to it is good.
     pub(super) fn deliver(&mut self, call: u64, now: Timestamp) {
@@ -117,34 +128,45 @@ impl Bridge {
         for (host, id) in take_hosts(parked) {
             self.respond_error(host, &id, ReplyClass::Internal, error);
         }
-        self.end_call(call, false, now);
+        self.end_call(call, Unanswered::Nobody, now);
     }
 
     /// Takes the call back from the upstream: its questions are answered as by nobody, the call is cancelled (BT-7).
-    pub(super) fn end_call(&mut self, call: u64, undeclared: bool, now: Timestamp) {
+    ///
+    /// One that will be run again is cancelled first, and its questions get errors: nobody has turned them down, and what
+    /// a tool does when somebody has must not happen.
+    pub(super) fn end_call(&mut self, call: u64, why: Unanswered, now: Timestamp) {
         self.unqueue_parked(call);
         let Some(parked) = self.parked.get_mut(&call) else { return };
         let (asks, in_flight) = (core::mem::take(&mut parked.asks), parked.in_flight.take());
         let (link, owner) = (parked.link.take(), parked.owner.clone());
         if let Some(link) = link {
+            let first = in_flight.filter(|_| why == Unanswered::Later);
+            if let Some(id) = first {
+                self.cancel_upstream(id);
+            }
             for ask in asks {
                 let From::Upstream(id) = ask.from else { continue };
                 match ask.kind {
-                    AskKind::Form | AskKind::Url if !undeclared => {
+                    AskKind::Form | AskKind::Url if why == Unanswered::Nobody => {
                         self.answer_upstream(link, &id, br#"{"action":"cancel"}"#);
                     }
                     AskKind::Form | AskKind::Url | AskKind::Sampling | AskKind::Roots => {
-                        let error = if undeclared {
-                            RpcError::invalid_params("the host does not support this kind of question")
-                        } else {
-                            RpcError::internal("nobody answers")
+                        let error = match why {
+                            Unanswered::Nobody => RpcError::internal("nobody answers"),
+                            Unanswered::Undeclared => {
+                                RpcError::invalid_params("the host does not support this kind of question")
+                            }
+                            Unanswered::Later => RpcError::internal("the call will be made again"),
                         };
                         self.answer_upstream_error(link, &id, &error);
                     }
                 }
             }
             if let Some(id) = in_flight {
-                self.cancel_upstream(id);
+                if first.is_none() {
+                    self.cancel_upstream(id);
+                }
                 let _ = self.forget_sent(id);
                 if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
                     session.in_flight.remove(&id);

@@ -9,9 +9,11 @@
 
 mod asks;
 mod ends;
+pub(super) mod replay;
 mod retry;
 mod urls;
 
+use self::{ends::Unanswered, replay::Replay};
 use super::{
     Bridge, HostId, HostStream, LinkId, Output, Owner, Reason, Transport, handoff,
     host::{Modern, Open, busy},
@@ -77,6 +79,8 @@ pub(super) struct Parked {
     last: Option<Box<Last>>,
     urls: Option<Box<Urls>>,
     reissued: u8,
+    /// It is not parked but run again (G-48).
+    replay: Option<Box<Replay>>,
     outcome: Option<Outcome>,
     delivered: bool,
     /// The upstream has taken its questions back and goes on.
@@ -204,28 +208,37 @@ impl Bridge {
             progress: m.meta.progress_token.clone(),
             level: m.meta.log_level,
         };
+        let own = name.map(Cow::Borrowed).or_else(|| m.parts.name.and_then(Json::as_string));
+        let replayed = self.is_replayed(method, upstream, own.as_deref());
+        let whose = (method, upstream, name);
         let Some(token) = m.parts.state.and_then(Json::as_string) else {
-            return self.new_call(attached, m, (method, upstream, name), digest, now);
+            return self.new_call(attached, m, whose, digest, replayed.then(Box::default), now);
         };
         let owner = self.owner(host);
         let origin = self.config.upstreams.get(upstream).map_or("", |up| &*up.name);
         let opened =
             self.vault.open(&token, &Bound { owner: &owner, request: &digest, upstream: origin }, now);
-        match opened.map(|opened| opened.carried) {
-            Ok(Carried::Handle { epoch, call, round }) if epoch == self.epoch => {
+        match opened.map(|opened| (opened.carried, opened.claims)) {
+            Ok((Carried::Handle { epoch, call, round }, _)) if epoch == self.epoch => {
                 self.resume(call, round, attached, m, now);
             }
             // One that came from another process already is not sent on.
-            Ok(Carried::Handle { epoch, call, round })
+            Ok((Carried::Handle { epoch, call, round }, _))
                 if self.config.replicas && !self.remotes.contains(host) =>
             {
                 self.hand_over(host, m, (epoch, call, round), now);
             }
-            Ok(Carried::Handle { .. }) => {
+            Ok((Carried::Handle { .. }, _)) => {
                 self.counts.handed_lost += 1;
                 self.respond_error(host, id, ReplyClass::Internal, &handoff::gone());
             }
-            Ok(Carried::Wrapped { .. }) => self.refuse_state(host, id, Verdict::OtherRequest),
+            Ok((Carried::Record(record), claims)) if replayed => {
+                self.run_again(attached, m, whose, digest, (record, claims), now);
+            }
+            // Of a tool that the operator no longer names: it is not to be run again.
+            Ok((Carried::Record(_) | Carried::Wrapped { .. }, _)) => {
+                self.refuse_state(host, id, Verdict::OtherRequest)
+            }
             Err(verdict) => self.refuse_state(host, id, verdict),
         }
     }
@@ -236,15 +249,17 @@ impl Bridge {
         m: &Modern<'_>,
         (method, upstream, name): (AskingMethod, usize, Option<&str>),
         digest: [u8; 32],
+        replay: Option<Box<Replay>>,
         now: Timestamp,
     ) {
         let (host, id) = (attached.host, attached.id.clone());
         let owner = self.owner(host);
         let can = m.meta.capabilities;
-        let want = Want { upstream, owner: owner.clone(), host: can.union(self.config.inbox), asking: true };
+        let host_can = if replay.is_some() { can } else { can.union(self.config.inbox) };
+        let want = Want { upstream, owner: owner.clone(), host: host_can, asking: true };
         // What cannot be asked anything never waits for an answer.
         let full = self.usage.get(&owner).is_some_and(|usage| usage.parked >= self.config.quota.parked);
-        if full && self.may_be_asked(&want) {
+        if full && replay.is_none() && self.may_be_asked(&want) {
             self.counts.over += 1;
             let error = busy("too many calls wait for answers (Quota::parked)", 1_000);
             return self.respond_error(host, &id, ReplyClass::Internal, &error);
@@ -259,6 +274,15 @@ impl Bridge {
         };
         let target = target.and_then(Json::as_string).unwrap_or_default();
         let call = u64::try_from(self.fresh_id()).unwrap_or(0);
+        let claims = replay.as_ref().and_then(|replay| replay.claims);
+        let (exchange, round, deadline) = claims.map_or_else(
+            || {
+                let exchange = ExchangeId::from_bytes(self.random.bytes(b"bridge/exchange"));
+                (exchange, 0, now.saturating_add(self.config.limits.exchange))
+            },
+            |claims| (claims.exchange, claims.round, claims.deadline),
+        );
+        let refused = replay.as_ref().is_some_and(|replay| replay.refused);
         let parked = Parked {
             owner,
             upstream,
@@ -266,21 +290,22 @@ impl Bridge {
             method,
             target: target.into_owned().into(),
             digest,
-            exchange: ExchangeId::from_bytes(self.random.bytes(b"bridge/exchange")),
-            deadline: now.saturating_add(self.config.limits.exchange),
+            exchange,
+            deadline,
             params: String::from_utf8(text).ok().map(String::into_boxed_str),
             can,
             in_flight: None,
             attached: Some(attached),
             waiters: Vec::new(),
             asks: Vec::new(),
-            keys: 0,
-            asked: 0,
-            round: 0,
+            keys: replay.as_ref().map_or(0, |replay| replay.keys),
+            asked: round,
+            round,
             consumed: true,
             last: None,
             urls: None,
             reissued: 0,
+            replay,
             outcome: None,
             delivered: false,
             withdrawn: false,
@@ -295,6 +320,10 @@ impl Bridge {
         };
         self.parked.insert(call, Box::new(parked));
         self.set_open(host, &id, Open::Parked(call));
+        if refused {
+            return self.refused_url(call, now);
+        }
+        self.counts.rerun += u64::from(claims.is_some());
         match self.acquire(&want, now) {
             Some(link) => self.run_parked(call, link, now),
             None => {
@@ -344,6 +373,9 @@ impl Bridge {
             parked.params = Some(params);
         }
         parked.in_flight = Some(id);
+        if let Some(replay) = &mut parked.replay {
+            replay.begin();
+        }
         self.send(link, id, bytes, Vec::new(), Purpose::Parked(call), now);
     }
 
@@ -382,7 +414,7 @@ impl Bridge {
         }
         if !here && (due(parked.grace) || due(parked.expires)) {
             self.counts.abandoned += 1;
-            return self.end_call(call, false, now);
+            return self.end_call(call, Unanswered::Nobody, now);
         }
         if due(parked.alive) {
             self.show_life(call, now);

@@ -134,7 +134,7 @@ impl Bridge {
         } else if parked.last.is_some() {
             parked.grace = Some(now.saturating_add(self.config.waits.grace));
         } else {
-            return self.end_call(call, false, now);
+            return self.end_call(call, Unanswered::Nobody, now);
         }
         self.schedule(call);
     }
@@ -178,17 +178,26 @@ pub(super) fn check<'a>(
     }
     for ask in parked.asks.iter().filter(|ask| ask.shown && ask.inbox.is_none()) {
         let Some(answer) = given(&ask.key) else { continue };
-        let bad = |what: String| {
-            RpcError::invalid_params(format!("Invalid params: inputResponses[{:?}]{what}", ask.key))
-        };
-        if answer.as_str().len() > limit {
-            return Err(bad(format!(" is over the limit of {limit} bytes (Limits::answer_bytes)")));
-        }
-        let mut value = Vec::new();
-        answer_to_legacy(&mut value, ask.kind, answer).map_err(|fault| bad(format!("{fault}")))?;
-        let action =
-            answer.get("action").and_then(Json::as_string).and_then(|action| Action::from_name(&action));
+        let (value, action) = read_answer(&ask.key, ask.kind, answer, limit)?;
         answers.push(Given { key: ask.key.clone(), value, action });
     }
     Ok(answers)
+}
+
+/// Reads the answer to a question of this kind: as the upstream will read it, and its action if it has one.
+pub(super) fn read_answer(
+    key: &str,
+    kind: AskKind,
+    answer: Json<'_>,
+    limit: usize,
+) -> Result<(Vec<u8>, Option<Action>), RpcError> {
+    let bad =
+        |what: String| RpcError::invalid_params(format!("Invalid params: inputResponses[{key:?}]{what}"));
+    if answer.as_str().len() > limit {
+        return Err(bad(format!(" is over the limit of {limit} bytes (Limits::answer_bytes)")));
+    }
+    let mut value = Vec::new();
+    answer_to_legacy(&mut value, kind, answer).map_err(|fault| bad(format!("{fault}")))?;
+    let action = answer.get("action").and_then(Json::as_string).and_then(|action| Action::from_name(&action));
+    Ok((value, action))
 }

@@ -41,10 +41,18 @@ impl Bridge {
                 token: None,
             });
         }
+        // A person has opened them, and the upstream does not know yet: as after a retry of a parked call.
+        let opened = parked.replay.as_mut().is_some_and(|replay| {
+            let mut known = |ask: &Ask| matches!(replay.answer(ask.kind, true, &ask.entry), Ok(Some(_)));
+            let before = parked.asks.len();
+            parked.asks.retain(|ask| !known(ask));
+            before > 0 && parked.asks.is_empty()
+        });
         let open = required.into_iter().map(|required| required.elicitation_id).collect();
-        parked.urls = Some(Box::new(Urls { urls, open, wait: None }));
+        let later = now.saturating_add(self.config.waits.hold);
+        parked.urls = Some(Box::new(Urls { urls, open, wait: opened.then_some(later) }));
         // Opened a moment ago, perhaps not done with: no need to ask again at once.
-        parked.flush = Some(if same { now.saturating_add(self.config.waits.hold) } else { now });
+        parked.flush = (!opened).then_some(if same { later } else { now });
         self.advance(call, now);
     }
 

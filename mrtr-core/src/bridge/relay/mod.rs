@@ -277,7 +277,7 @@ impl Bridge {
             Carried::Wrapped { state } => {
                 Ok((state, (opened.claims.exchange, opened.claims.round, opened.claims.deadline)))
             }
-            Carried::Handle { .. } => Err(Verdict::OtherRequest),
+            Carried::Handle { .. } | Carried::Record(_) => Err(Verdict::OtherRequest),
         }
     }
 

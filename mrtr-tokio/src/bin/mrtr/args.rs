@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// Serves the example tools.
     Serve(Serve),
     /// Puts a modern front on an old server, or an old one on a modern server: any host, any server.
-    Bridge(crate::bridge::Bridge),
+    Bridge(Box<crate::bridge::Bridge>),
     /// Answers questions that wait in the inbox of a bridge, for hosts that cannot show them.
     #[cfg(unix)]
     Inbox(crate::inbox::Inbox),

@@ -63,7 +63,7 @@ async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Serve(serve) => serve::run(serve).await,
-        Command::Bridge(bridge) => bridge::run(bridge).await,
+        Command::Bridge(bridge) => bridge::run(*bridge).await,
         #[cfg(unix)]
         Command::Inbox(inbox) => inbox::run(inbox).await,
         Command::Call(call) => call::run(call).await,

@@ -65,11 +65,11 @@ impl Listening {
         stream
     }
 
-    async fn ask(&self, user: &str, body: &str) -> Value {
+    pub(super) async fn ask(&self, user: &str, body: &str) -> Value {
         reply_of(self.send(user, body).await).await
     }
 
-    async fn metrics(&self) -> String {
+    pub(super) async fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();

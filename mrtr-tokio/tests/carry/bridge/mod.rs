@@ -4,6 +4,7 @@ mod command;
 mod failures;
 #[cfg(unix)]
 mod inbox;
+mod replay;
 mod resume;
 
 use std::{

@@ -12,7 +12,7 @@ use std::{
 };
 
 use mrtr_core::{
-    bridge::{HostId, HostKind, LinkId, Transport},
+    bridge::{Config, HostId, HostKind, LinkId, Transport},
     wire::Era,
 };
 use mrtr_tests::bridge::{Said, World, config, meta};
@@ -91,12 +91,18 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64, transport: Transport, era: Era) -> Self {
-        let mut config = config(&[("up", transport, era)]);
+        Self::with(config(&[("up", transport, era)]), seed)
+    }
+
+    fn with(mut config: Config, seed: u64) -> Self {
+        let (transport, era) = (config.upstreams[0].transport, config.upstreams[0].era);
         // Each of the three principals' legacy sessions has one for itself, and what hangs or dies keeps one for a while.
         config.pool.processes = 16;
         // What hangs is under way until its deadline.
         config.quota.calls = usize::MAX;
         let bound = match transport {
+            // Nothing waits that is run again.
+            _ if !config.upstreams[0].replay.is_empty() => 0,
             Transport::Pipe => config.pool.processes,
             Transport::Http => config.pool.http_sessions,
         };
@@ -543,6 +549,14 @@ fn exchanges() -> u64 {
 #[test]
 fn many_exchanges_with_legacy_sessions_over_http_r248_b28_b61() {
     Simulation::new(11, Transport::Http, Era::Legacy).run(exchanges() * 2 / 5, 40);
+}
+
+/// G-48: the same where each round is a run of its own, and nothing is ever parked.
+#[test]
+fn many_exchanges_that_are_run_again_g48() {
+    let mut config = config(&[("up", Transport::Http, Era::Legacy)]);
+    config.upstreams[0].replay = vec!["t".into()];
+    Simulation::with(config, 15).run(exchanges() / 5, 40);
 }
 
 /// A few processes, for which calls wait.

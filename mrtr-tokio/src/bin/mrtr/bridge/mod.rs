@@ -79,6 +79,11 @@ pub(crate) struct Bridge {
     /// What the server is called, with --origin prefix. Left out: a part of its url or its command.
     #[arg(long, value_name = "NAME", conflicts_with = "config", help_heading = "Servers")]
     name: Option<String>,
+    /// A tool of a legacy server, by its own name for it, whose calls are made again with each retry instead of waiting
+    /// here for answers: any process with the key takes the next round. What it does before its last question it does
+    /// once a round, so name only what may be done twice; what the server says of that is not read.
+    #[arg(long, value_name = "TOOL", conflicts_with = "config", help_heading = "Servers")]
+    replay: Vec<String>,
     /// Whether questions begin with the name of the server that asks. Always with several servers.
     #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = "Servers")]
     origin: Origin,
@@ -130,6 +135,7 @@ Examples:
 The file of --config:
   [upstreams.files]                     # the name stands before those of its tools: files__read
   command = [\"old-server\", \"--root\", \"/srv\"]
+  replay = [\"search\"]                   # its tools that are run again instead of waiting: --replay
   [upstreams.files.env]
   LEVEL = \"2\"
   [upstreams.calendar]
@@ -140,7 +146,8 @@ The file of --config:
 Beside the endpoint, --listen serves /healthz (503 while it drains) and /metrics (Prometheus).
 A call that waits for an answer of a legacy server lives in one process. With several, the same keys and --redis, a
 retry may come to any of them; without --redis, send a principal always to the same one. A legacy host's session stays
-with its process in either case. Calls of modern servers may go to any process that has the keys.";
+with its process in either case. Calls of modern servers, and of tools named with --replay, may go to any process that
+has the keys.";
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ServerEra {
@@ -171,6 +178,8 @@ struct Server {
     name: String,
     reach: Reach,
     era: Option<Era>,
+    /// Tools that are replayed.
+    replay: Vec<String>,
 }
 
 pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
@@ -183,7 +192,12 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
     let eras = eras_of(&servers, &limits).await?;
     for (server, era) in servers.into_iter().zip(eras) {
         tracing::info!(upstream = %server.name, ?era, "an upstream is known");
-        upstreams.push(Upstream::new(server.name, server.reach.transport(), era));
+        if era == Era::Modern && !server.replay.is_empty() {
+            tracing::warn!(upstream = %server.name, "a server of this revision needs no replay: nothing waits here");
+        }
+        let mut upstream = Upstream::new(server.name, server.reach.transport(), era);
+        upstream.replay = server.replay.into_iter().map(String::into_boxed_str).collect();
+        upstreams.push(upstream);
         reaches.push(server.reach);
     }
     let mut config = Config::new(Implementation::new(AUDIENCE, env!("CARGO_PKG_VERSION")), sealer, upstreams);

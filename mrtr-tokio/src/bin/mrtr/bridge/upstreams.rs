@@ -30,6 +30,8 @@ struct Table {
     url: Option<String>,
     bearer_env: Option<String>,
     era: Option<FileEra>,
+    #[serde(default)]
+    replay: Vec<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -46,17 +48,18 @@ pub(super) fn named(args: &Bridge) -> Result<Vec<Server>, Failure> {
     }
     let era = args.era.map(Era::from);
     let name = |derived: &str| args.name.clone().unwrap_or_else(|| plain(derived));
+    let replay = args.replay.clone();
     let server = match &args.upstream {
         Some(url) => {
             let host = url.split("://").nth(1).unwrap_or_default();
             let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
-            Server { name: name(host), reach: behind(url, args.bearer_env.as_deref(), args)?, era }
+            Server { name: name(host), reach: behind(url, args.bearer_env.as_deref(), args)?, era, replay }
         }
         None => {
             let program = args.server.first().map(String::as_str).unwrap_or_default();
             let file = Path::new(program).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
             let reach = process(&args.server, &BTreeMap::new(), &secrets(args, []))?;
-            Server { name: name(&file), reach, era }
+            Server { name: name(&file), reach, era, replay }
         }
     };
     Ok(vec![server])
@@ -85,7 +88,7 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
             FileEra::Modern => Era::Modern,
             FileEra::Legacy => Era::Legacy,
         });
-        Ok(Server { name, reach, era })
+        Ok(Server { name, reach, era, replay: table.replay })
     };
     file.upstreams.into_iter().map(server).collect()
 }
@@ -159,11 +162,18 @@ mod tests {
 
     #[test]
     fn the_file_says_what_is_meant_and_nothing_else() {
-        let good = "[upstreams.a]\ncommand = [\"x\"]\n[upstreams.a.env]\nA = \"1\"\n[upstreams.b]\nurl = \"http://b\"\nera = \"legacy\"";
+        let good = "[upstreams.a]\ncommand = [\"x\"]\n[upstreams.a.env]\nA = \"1\"\n[upstreams.b]\nurl = \"http://b\"\nera = \"legacy\"\nreplay = [\"t\", \"u\"]";
         let file: File = toml::from_str(good).unwrap();
         assert_eq!(file.upstreams.len(), 2);
-        for wrong in ["", "[upstream.a]", "[upstreams.a]\ntoken = \"secret\"", "[upstreams.a]\nera = \"new\""]
-        {
+        assert_eq!(file.upstreams["b"].replay, ["t", "u"]);
+        assert!(file.upstreams["a"].replay.is_empty());
+        for wrong in [
+            "",
+            "[upstream.a]",
+            "[upstreams.a]\ntoken = \"secret\"",
+            "[upstreams.a]\nera = \"new\"",
+            "[upstreams.a]\nreplay = \"t\"",
+        ] {
             assert!(toml::from_str::<File>(wrong).is_err(), "{wrong}");
         }
     }
