@@ -195,6 +195,9 @@ impl Bridge {
             Ok(ResultKind::Complete(result)) => {
                 self.completed_pages(call, &[]);
                 let Some(dialogue) = self.dialogues.get(&call) else { return };
+                let (upstream, method) = (dialogue.upstream, dialogue.method.clone());
+                self.learn_resources(upstream, &method, result);
+                let Some(dialogue) = self.dialogues.get(&call) else { return };
                 let mut body = b"\"result\":".to_vec();
                 result_to_legacy(&mut body, &dialogue.method, result, dialogue.version);
                 let (host, id) = (dialogue.host, dialogue.id.clone());

@@ -284,18 +284,13 @@ impl Bridge {
     }
 
     fn host_refused(&mut self, host: HostId, refused: &Refused, now: Timestamp) {
-        if refused.wants_answer() {
-            return self.reply_unasked(
-                host,
-                refused.id.as_ref(),
-                &refused.error(),
-                ReplyClass::from(refused),
-            );
-        }
         // A broken response still says which of our requests has failed.
         if let Some(id) = &refused.response_to {
             let error = RpcError::internal("the host's answer is not a valid message");
             self.host_answered(host, id, Err(error), now);
+        }
+        if refused.wants_answer() {
+            self.reply_unasked(host, refused.id.as_ref(), &refused.error(), ReplyClass::from(refused));
         }
     }
 

@@ -10,10 +10,11 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use super::{Bridge, Owner, timers::Whom};
 use crate::{
     error::RpcError,
+    form::{Invalid, Schema},
     jsonrpc::Json,
     seal::Principal,
     time::Timestamp,
-    wire::{AnswerFault, AskKind, read_answer},
+    wire::{Action, Answer, AnswerFault, AskKind, read_answer},
 };
 
 /// Names an entry, for as long as the process lives.
@@ -83,6 +84,9 @@ pub enum InboxError {
     /// The answer does not fit the kind of question.
     #[error("the answer{0}")]
     Answer(AnswerFault),
+    /// The content does not fit the form: whoever gives it hears so, and not the tool that asked.
+    #[error("the answer does not fit the form: {0}")]
+    Content(Invalid),
     /// Longer than the limit.
     #[error("the answer is over the limit of {limit} bytes (Limits::answer_bytes)")]
     TooLarge {
@@ -108,6 +112,17 @@ pub(super) struct Entry {
     pub(super) expires: Timestamp,
     pub(super) asker: Asker,
     pub(super) key: Box<str>,
+}
+
+impl Entry {
+    /// Holds the content of an accepted form against it. A form that is none of the protocol's judges nothing: then the
+    /// upstream does.
+    fn fits(&self, answer: &Answer<'_>) -> Result<(), Invalid> {
+        let Answer::Form { action: Action::Accept, content } = answer else { return Ok(()) };
+        let params = Json::trusted(&self.question).get("params");
+        let schema = params.and_then(|params| params.get("requestedSchema")).map(Schema::read);
+        schema.and_then(Result::ok).map_or(Ok(()), |schema| schema.validate(*content).map(drop))
+    }
 }
 
 /// All that waits, as a pure machine: nothing here knows of calls.
@@ -178,11 +193,13 @@ impl Bridge {
         now: Timestamp,
     ) -> Result<InboxAnswer, InboxError> {
         let limit = self.config.limits.answer_bytes;
-        let kind = self.inbox.entries.get(&id.0).ok_or(InboxError::Unknown)?.kind;
+        let entry = self.inbox.entries.get(&id.0).ok_or(InboxError::Unknown)?;
+        let kind = entry.kind;
         if answer.as_str().len() > limit {
             return Err(InboxError::TooLarge { limit });
         }
-        read_answer(kind, answer).map_err(InboxError::Answer)?;
+        let read = read_answer(kind, answer).map_err(InboxError::Answer)?;
+        entry.fits(&read).map_err(InboxError::Content)?;
         let entry = self.inbox.remove(id.0).ok_or(InboxError::Unknown)?;
         crate::trace::debug!(id = %id, by = %by, kind = %kind, "a question was answered out of band");
         let accepted = answer.get("action").and_then(Json::as_string).is_none_or(|action| action == "accept");

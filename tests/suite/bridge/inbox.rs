@@ -65,6 +65,15 @@ fn a_modern_hosts_question_w16() {
             .map_err(|error| matches!(error, InboxError::Answer(_))),
         Err(true)
     );
+    // What does not fit the form is for who gives it to hear, and the question waits on (R-132).
+    let misfit = world.bridge.answer_inbox(
+        InboxId(1),
+        "ops",
+        parse(r#"{"action":"accept","content":{"n":5}}"#),
+        world.now,
+    );
+    assert!(misfit.unwrap_err().to_string().starts_with("the answer does not fit the form: n: "));
+    assert!(world.bridge.poll_output().is_none());
     let answer = world
         .bridge
         .answer_inbox(InboxId(1), "ops", parse(r#"{"action":"accept","content":{"n":"x"}}"#), world.now)

@@ -9,6 +9,7 @@ mod params;
 mod parked;
 mod pools;
 mod relay;
+mod resources;
 mod resumption;
 mod scripts;
 mod simulation;

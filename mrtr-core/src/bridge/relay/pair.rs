@@ -13,7 +13,13 @@ impl Bridge {
         now: Timestamp,
     ) {
         // One that has died is begun anew: what was in flight on it has failed, and the host was told.
-        let link = self.dedicated(host, upstream).unwrap_or_else(|| self.open_dedicated(host, upstream, now));
+        let link = match self.dedicated(host, upstream) {
+            Some(link) => link,
+            None => match self.may_have_own(host, &[upstream]) {
+                Ok(()) => self.open_dedicated(host, upstream, now),
+                Err(error) => return self.respond_error(host, &request.id, ReplyClass::Internal, &error),
+            },
+        };
         let Some(legacy) = self.hosts.get_mut(&host).and_then(crate::bridge::Host::legacy) else { return };
         let (version, can, level) = (legacy.version, legacy.capabilities, legacy.level);
         let id = self.fresh_id();
@@ -60,6 +66,13 @@ impl Bridge {
             let error = RpcError::invalid_params("no request that may ask is in flight in this session");
             return self.answer_upstream_error(link, &request.id, &error);
         };
+        let limit = self.config.limits.asks_accepted;
+        let Some(legacy) = self.hosts.get_mut(&host).and_then(crate::bridge::Host::legacy) else { return };
+        let of = |asked: &&crate::bridge::host::AskedHost| matches!(&asked.whose, crate::bridge::host::Whose::Pair { link: other, .. } if *other == link);
+        if legacy.asked.values().filter(of).count() >= limit {
+            let error = RpcError::internal("too many questions at a time (Limits::asks_accepted)");
+            return self.answer_upstream_error(link, &request.id, &error);
+        }
         let id = self.fresh_id();
         let whose = crate::bridge::host::Whose::Pair { link, id: request.id.clone() };
         // What is only guessed must not be taken back with the call.
