@@ -2,16 +2,16 @@
 //!
 //! Only kinds of [`Config::inbox`](super::Config::inbox) that the host lacks come here; the upstream is promised host
 //! and inbox together. A modern host's call is held for a while and then gets state-only results until there is an
-//! answer; a legacy host's is held throughout. Modern to modern is a relay that holds nothing: there the host's own
+//! answer; a legacy host's is held throughout, whatever its server speaks. Modern to modern is a relay that holds nothing: there the host's own
 //! capabilities count alone.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use super::{Bridge, Owner, timers::Whom};
+use super::{Bridge, HostId, LinkId, Owner, timers::Whom};
 use crate::{
     error::RpcError,
     form::{Invalid, Schema},
-    jsonrpc::Json,
+    jsonrpc::{Json, RequestId},
     seal::Principal,
     time::Timestamp,
     wire::{Action, Answer, AnswerFault, AskKind, read_answer},
@@ -100,6 +100,13 @@ pub enum InboxError {
 pub(super) enum Asker {
     Parked(u64),
     Dialogue(u64),
+    /// A legacy upstream's own request, in the session that a legacy host has for itself; the host's call, if it is known
+    /// which one it belongs to.
+    Pair {
+        link: LinkId,
+        id: RequestId,
+        call: Option<(HostId, RequestId)>,
+    },
 }
 
 pub(super) struct Entry {
@@ -151,6 +158,17 @@ impl Inbox {
     /// Forgets what a call has asked; `key` alone, if one is given.
     pub(super) fn withdraw(&mut self, asker: &Asker, key: Option<&str>) {
         self.entries.retain(|_, entry| entry.asker != *asker || key.is_some_and(|key| *entry.key != *key));
+    }
+
+    /// Forgets what these have asked; whether there was anything.
+    pub(super) fn withdraw_of(&mut self, gone: impl Fn(&Asker) -> bool) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| !gone(&entry.asker));
+        self.entries.len() < before
+    }
+
+    pub(super) fn count_of(&self, of: impl Fn(&Asker) -> bool) -> usize {
+        self.entries.values().filter(|entry| of(&entry.asker)).count()
     }
 
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
@@ -240,6 +258,7 @@ impl Bridge {
         match entry.asker {
             Asker::Parked(call) => self.parked_inbox(call, &entry.key, outcome, now),
             Asker::Dialogue(call) => self.dialogue_answered(call, &entry.key, entry.kind, outcome, now),
+            Asker::Pair { link, id, .. } => self.pair_inbox(link, &id, entry.kind, outcome),
         }
     }
 

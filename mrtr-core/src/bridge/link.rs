@@ -210,6 +210,7 @@ impl Bridge {
                 }
                 if let Some(host) = session.host {
                     self.withdraw_pair(id, host);
+                    self.withdraw_pair_inbox(id);
                 }
                 if session.listeners > 0 {
                     self.listeners_lost(id, error, now);
@@ -402,7 +403,7 @@ impl Bridge {
         match &*request.method {
             "ping" => self.answer_upstream(link, &request.id, b"{}"),
             "elicitation/create" | "sampling/createMessage" | "roots/list" => match session.host {
-                Some(host) => self.pair_ask(link, host, call, request),
+                Some(host) => self.pair_ask(link, host, call, request, now),
                 None => self.upstream_asks(link, call, request, now),
             },
             _ => {

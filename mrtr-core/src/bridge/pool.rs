@@ -411,6 +411,7 @@ impl Bridge {
                     let _ = self.forget_sent(sent);
                 }
             }
+            self.withdraw_pair_inbox(id);
             self.out.push_back(Output::CloseUpstream { link: id });
         }
     }

@@ -124,6 +124,7 @@ impl Bridge {
             .map_or((Version::V2025_11_25, ClientCapabilities::default(), "{}".into()), |legacy| {
                 (legacy.version, legacy.capabilities, legacy.declared.clone())
             });
+        let declared = self.declared_with_inbox(&declared, can, version);
         let want = Want { upstream, owner: self.owner(host), host: can, asking: true };
         self.open_session(&want, Some((host, version, &declared)), now)
     }
