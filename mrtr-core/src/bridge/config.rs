@@ -88,11 +88,16 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
-    /// Processes of one upstream. Default 4.
+    /// Processes of one upstream that modern hosts share. Default 4.
     pub processes: usize,
-    /// Processes in all. Default 32.
+    /// Those of all upstreams. Default 32.
     pub processes_in_all: usize,
-    /// HTTP sessions of one upstream. Default 10,000.
+    /// Processes of one upstream that legacy hosts over HTTP have for themselves, one a session for as long as it lasts;
+    /// of all upstreams twice as many. One authenticated principal gets at most half. Over it `initialize` is refused.
+    /// They take nothing from the others here, and a host on a pipe has its own in any case. Default 16.
+    pub own_processes: usize,
+    /// HTTP sessions of one upstream that modern hosts share, and as many again that legacy hosts over HTTP have for
+    /// themselves. Default 10,000.
     pub http_sessions: usize,
     /// Requests that wait for a session. Default 64.
     pub waiters: usize,
@@ -107,6 +112,7 @@ impl Default for Pool {
         Self {
             processes: 4,
             processes_in_all: 32,
+            own_processes: 16,
             http_sessions: 10_000,
             waiters: 64,
             in_flight: 64,

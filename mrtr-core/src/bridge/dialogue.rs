@@ -195,6 +195,9 @@ impl Bridge {
             Ok(ResultKind::Complete(result)) => {
                 self.completed_pages(call, &[]);
                 let Some(dialogue) = self.dialogues.get(&call) else { return };
+                let (upstream, method) = (dialogue.upstream, dialogue.method.clone());
+                self.learn_resources(upstream, &method, result);
+                let Some(dialogue) = self.dialogues.get(&call) else { return };
                 let mut body = b"\"result\":".to_vec();
                 result_to_legacy(&mut body, &dialogue.method, result, dialogue.version);
                 let (host, id) = (dialogue.host, dialogue.id.clone());
@@ -460,6 +463,10 @@ impl Bridge {
 
     /// Takes back what a legacy upstream asked a legacy host.
     pub(super) fn pair_cancels(&mut self, link: LinkId, host: HostId, id: &RequestId) {
+        let asked = |asker: &Asker| matches!(asker, Asker::Pair { link: other, id: theirs, .. } if *other == link && theirs == id);
+        if self.withdraw_inbox(asked) {
+            return;
+        }
         let Some(legacy) = self.hosts.get_mut(&host).and_then(super::Host::legacy) else { return };
         let found = legacy.asked.iter().find_map(|(number, asked)| match &asked.whose {
             Whose::Pair { link: other, id: theirs } if *other == link && theirs == id => {

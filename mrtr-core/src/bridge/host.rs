@@ -251,8 +251,13 @@ impl Bridge {
         };
         match (&entry.era, entry.kind) {
             (HostEra::Legacy(_), _) => true,
-            (HostEra::Modern, _) => false,
+            (HostEra::Modern, HostKind::Post | HostKind::Session) => false,
             (HostEra::Unknown, HostKind::Session) => true,
+            // A host that knows both eras asks in the modern one first and begins a session if that fails, or takes too
+            // long: whatever it said before, a bare `initialize` is one.
+            (HostEra::Modern, HostKind::Pipe) => {
+                matches!(&*request.method, "initialize" | "ping") && !modern()
+            }
             // The era by what the message says of itself (R-052, G-44).
             (HostEra::Unknown, HostKind::Pipe | HostKind::Post) => {
                 let legacy = matches!(&*request.method, "initialize" | "ping") && !modern();
@@ -284,18 +289,13 @@ impl Bridge {
     }
 
     fn host_refused(&mut self, host: HostId, refused: &Refused, now: Timestamp) {
-        if refused.wants_answer() {
-            return self.reply_unasked(
-                host,
-                refused.id.as_ref(),
-                &refused.error(),
-                ReplyClass::from(refused),
-            );
-        }
         // A broken response still says which of our requests has failed.
         if let Some(id) = &refused.response_to {
             let error = RpcError::internal("the host's answer is not a valid message");
             self.host_answered(host, id, Err(error), now);
+        }
+        if refused.wants_answer() {
+            self.reply_unasked(host, refused.id.as_ref(), &refused.error(), ReplyClass::from(refused));
         }
     }
 

@@ -2,18 +2,19 @@
 //!
 //! Only kinds of [`Config::inbox`](super::Config::inbox) that the host lacks come here; the upstream is promised host
 //! and inbox together. A modern host's call is held for a while and then gets state-only results until there is an
-//! answer; a legacy host's is held throughout. Modern to modern is a relay that holds nothing: there the host's own
+//! answer; a legacy host's is held throughout, whatever its server speaks. Modern to modern is a relay that holds nothing: there the host's own
 //! capabilities count alone.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use super::{Bridge, Owner, timers::Whom};
+use super::{Bridge, HostId, LinkId, Owner, timers::Whom};
 use crate::{
     error::RpcError,
-    jsonrpc::Json,
+    form::{Invalid, Schema},
+    jsonrpc::{Json, RequestId},
     seal::Principal,
     time::Timestamp,
-    wire::{AnswerFault, AskKind, read_answer},
+    wire::{Action, Answer, AnswerFault, AskKind, read_answer},
 };
 
 /// Names an entry, for as long as the process lives.
@@ -83,6 +84,9 @@ pub enum InboxError {
     /// The answer does not fit the kind of question.
     #[error("the answer{0}")]
     Answer(AnswerFault),
+    /// The content does not fit the form: whoever gives it hears so, and not the tool that asked.
+    #[error("the answer does not fit the form: {0}")]
+    Content(Invalid),
     /// Longer than the limit.
     #[error("the answer is over the limit of {limit} bytes (Limits::answer_bytes)")]
     TooLarge {
@@ -96,6 +100,13 @@ pub enum InboxError {
 pub(super) enum Asker {
     Parked(u64),
     Dialogue(u64),
+    /// A legacy upstream's own request, in the session that a legacy host has for itself; the host's call, if it is known
+    /// which one it belongs to.
+    Pair {
+        link: LinkId,
+        id: RequestId,
+        call: Option<(HostId, RequestId)>,
+    },
 }
 
 pub(super) struct Entry {
@@ -108,6 +119,17 @@ pub(super) struct Entry {
     pub(super) expires: Timestamp,
     pub(super) asker: Asker,
     pub(super) key: Box<str>,
+}
+
+impl Entry {
+    /// Holds the content of an accepted form against it. A form that is none of the protocol's judges nothing: then the
+    /// upstream does.
+    fn fits(&self, answer: &Answer<'_>) -> Result<(), Invalid> {
+        let Answer::Form { action: Action::Accept, content } = answer else { return Ok(()) };
+        let params = Json::trusted(&self.question).get("params");
+        let schema = params.and_then(|params| params.get("requestedSchema")).map(Schema::read);
+        schema.and_then(Result::ok).map_or(Ok(()), |schema| schema.validate(*content).map(drop))
+    }
 }
 
 /// All that waits, as a pure machine: nothing here knows of calls.
@@ -136,6 +158,17 @@ impl Inbox {
     /// Forgets what a call has asked; `key` alone, if one is given.
     pub(super) fn withdraw(&mut self, asker: &Asker, key: Option<&str>) {
         self.entries.retain(|_, entry| entry.asker != *asker || key.is_some_and(|key| *entry.key != *key));
+    }
+
+    /// Forgets what these have asked; whether there was anything.
+    pub(super) fn withdraw_of(&mut self, gone: impl Fn(&Asker) -> bool) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| !gone(&entry.asker));
+        self.entries.len() < before
+    }
+
+    pub(super) fn count_of(&self, of: impl Fn(&Asker) -> bool) -> usize {
+        self.entries.values().filter(|entry| of(&entry.asker)).count()
     }
 
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
@@ -178,11 +211,13 @@ impl Bridge {
         now: Timestamp,
     ) -> Result<InboxAnswer, InboxError> {
         let limit = self.config.limits.answer_bytes;
-        let kind = self.inbox.entries.get(&id.0).ok_or(InboxError::Unknown)?.kind;
+        let entry = self.inbox.entries.get(&id.0).ok_or(InboxError::Unknown)?;
+        let kind = entry.kind;
         if answer.as_str().len() > limit {
             return Err(InboxError::TooLarge { limit });
         }
-        read_answer(kind, answer).map_err(InboxError::Answer)?;
+        let read = read_answer(kind, answer).map_err(InboxError::Answer)?;
+        entry.fits(&read).map_err(InboxError::Content)?;
         let entry = self.inbox.remove(id.0).ok_or(InboxError::Unknown)?;
         crate::trace::debug!(id = %id, by = %by, kind = %kind, "a question was answered out of band");
         let accepted = answer.get("action").and_then(Json::as_string).is_none_or(|action| action == "accept");
@@ -223,6 +258,7 @@ impl Bridge {
         match entry.asker {
             Asker::Parked(call) => self.parked_inbox(call, &entry.key, outcome, now),
             Asker::Dialogue(call) => self.dialogue_answered(call, &entry.key, entry.kind, outcome, now),
+            Asker::Pair { link, id, .. } => self.pair_inbox(link, &id, entry.kind, outcome),
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct UpstreamState {
     pub(super) version: Option<Version>,
     /// Sessions with it.
     pub(super) sessions: usize,
+    /// Of these, such as a legacy host has for itself.
+    pub(super) own: usize,
     /// Those without work.
     pub(super) idle: BTreeSet<LinkId>,
     /// Calls that have a session alone, by whose they are.
@@ -42,6 +44,15 @@ pub(super) struct UpstreamState {
     pub(super) annotations: BTreeMap<Box<str>, ParamHeaders>,
     /// It has been asked who it is.
     pub(super) asked: bool,
+    /// Its resources, as far as they were seen.
+    pub(super) listed: super::resources::Listed,
+}
+
+impl UpstreamState {
+    /// Sessions that are no legacy host's own.
+    pub(super) const fn shared(&self) -> usize {
+        self.sessions - self.own
+    }
 }
 
 pub(super) struct Link {
@@ -152,7 +163,9 @@ impl Bridge {
             Ok(Message::Request(request)) => self.on_upstream_request(link, call, &request, now),
             Err(refused) => {
                 debug!(reason = %refused.reason, "an upstream's message is not admitted");
-                let id = refused.response_to.as_ref().map_or(call, RequestId::as_i64);
+                // What asks or tells on the stream of a call fails nothing but itself.
+                let streams = call.filter(|_| !refused.asks_or_tells());
+                let id = refused.response_to.as_ref().map_or(streams, RequestId::as_i64);
                 if let Some(sent) = id.and_then(|id| self.take_sent(id, link)) {
                     self.on_failure(sent, &RpcError::internal("the upstream's response is not valid"), now);
                 }
@@ -185,6 +198,7 @@ impl Bridge {
             LinkKind::Legacy(session) => {
                 if let Some(state) = self.upstreams.get_mut(upstream) {
                     state.sessions -= 1;
+                    state.own -= usize::from(session.host.is_some());
                     state.idle.remove(&id);
                 }
                 failed.extend(session.in_flight.iter().copied());
@@ -196,6 +210,7 @@ impl Bridge {
                 }
                 if let Some(host) = session.host {
                     self.withdraw_pair(id, host);
+                    self.withdraw_pair_inbox(id);
                 }
                 if session.listeners > 0 {
                     self.listeners_lost(id, error, now);
@@ -388,7 +403,7 @@ impl Bridge {
         match &*request.method {
             "ping" => self.answer_upstream(link, &request.id, b"{}"),
             "elicitation/create" | "sampling/createMessage" | "roots/list" => match session.host {
-                Some(host) => self.pair_ask(link, host, call, request),
+                Some(host) => self.pair_ask(link, host, call, request, now),
                 None => self.upstream_asks(link, call, request, now),
             },
             _ => {

@@ -48,7 +48,7 @@
 //! |---|---|
 //! | `config`, `output`, `failure` | what goes in, what comes out, why there is no response |
 //! | `host`, `questions` | hosts' connections and the messages they bring; what legacy hosts are asked |
-//! | `route` | which upstream a request is for |
+//! | `route`, `resources` | which upstream a request is for; whose a resource is |
 //! | `relay` | one request, one response, all four ways |
 //! | `listen` | changes of lists and resources |
 //! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
@@ -75,6 +75,7 @@ mod pool;
 mod profile;
 mod questions;
 mod relay;
+mod resources;
 mod route;
 mod sessions;
 mod state;
@@ -172,8 +173,6 @@ pub struct Bridge {
     /// Hosts of other processes.
     remotes: Remotes,
     next_gather: u64,
-    /// Whose resource it is, as lists said.
-    uris: BTreeMap<Box<str>, usize>,
 }
 
 impl Bridge {
@@ -215,7 +214,6 @@ impl Bridge {
             forwarded: Forwarded::default(),
             remotes: Remotes::default(),
             next_gather: 0,
-            uris: BTreeMap::new(),
         })
     }
 

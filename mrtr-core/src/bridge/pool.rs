@@ -6,7 +6,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{
-    Bridge, HostId, LinkId, Output, Owner, Transport,
+    Bridge, HostId, HostKind, LinkId, Output, Owner, Transport,
     host::{Open, busy},
     link::{Link, LinkKind, Purpose, Session, gone},
     relay::Relay,
@@ -52,8 +52,13 @@ impl Bridge {
         self.config.upstreams.get(upstream).map_or(Transport::Pipe, |up| up.transport)
     }
 
+    /// Sessions with an upstream that are shared.
+    fn shared(&self, upstream: usize) -> usize {
+        self.upstreams.get(upstream).map_or(0, super::UpstreamState::shared)
+    }
+
     fn room(&self, upstream: usize) -> bool {
-        let here = self.upstreams.get(upstream).map_or(0, |state| state.sessions);
+        let here = self.shared(upstream);
         match self.transport(upstream) {
             Transport::Http => here < self.config.pool.http_sessions,
             Transport::Pipe => {
@@ -64,7 +69,50 @@ impl Bridge {
 
     fn processes(&self) -> usize {
         let pipes = self.config.upstreams.iter().zip(&self.upstreams);
-        pipes.filter(|(up, _)| up.transport == Transport::Pipe).map(|(_, state)| state.sessions).sum()
+        pipes.filter(|(up, _)| up.transport == Transport::Pipe).map(|(_, state)| state.shared()).sum()
+    }
+
+    /// Whether a legacy host may have a session with each of these upstreams for itself. On a pipe it may: whoever opens
+    /// one has started this process, or was let in by it one by one. Over HTTP anybody opens any number.
+    ///
+    /// # Errors
+    ///
+    /// There are too many already.
+    pub(super) fn may_have_own(&self, host: HostId, upstreams: &[usize]) -> Result<(), RpcError> {
+        let kind = self.hosts.get(&host).map(|entry| entry.kind);
+        if kind != Some(HostKind::Session) {
+            return Ok(());
+        }
+        let owner = self.owner(host);
+        let anonymous = owner == Owner(None);
+        let own = |of: usize| {
+            self.links.values().filter_map(move |link| match &link.kind {
+                LinkKind::Legacy(session) if link.upstream == of => session.host.map(|host| (host, session)),
+                LinkKind::Legacy(_) | LinkKind::Modern => None,
+            })
+        };
+        let of_http =
+            |host: &HostId| self.hosts.get(host).is_some_and(|entry| entry.kind == HostKind::Session);
+        let mut processes = 0;
+        let pipes = (0..self.upstreams.len()).filter(|of| self.transport(*of) == Transport::Pipe);
+        for of in pipes {
+            processes += own(of).filter(|(host, _)| of_http(host)).count();
+        }
+        for upstream in upstreams {
+            let bound = match self.transport(*upstream) {
+                Transport::Http => self.config.pool.http_sessions,
+                Transport::Pipe => self.config.pool.own_processes,
+            };
+            let here = || own(*upstream).filter(|(host, _)| of_http(host));
+            let mine = || here().filter(|(_, session)| session.owner == owner).count();
+            let full = here().count() >= bound || !anonymous && mine() >= bound.div_ceil(2);
+            let pipe = self.transport(*upstream) == Transport::Pipe;
+            processes += usize::from(pipe);
+            if full || pipe && processes > self.config.pool.own_processes.saturating_mul(2) {
+                return Err(no_session(self.config.waits.session));
+            }
+        }
+        Ok(())
     }
 
     /// Sessions that the calls of one principal may have alone at a time: half, for each of them may be parked.
@@ -143,7 +191,7 @@ impl Bridge {
         };
         let idle = |state: &super::UpstreamState| state.idle.iter().copied().find(quiet);
         let mut victim = self.upstreams.get(upstream).and_then(idle);
-        let here = self.upstreams.get(upstream).map_or(0, |state| state.sessions);
+        let here = self.shared(upstream);
         if victim.is_none()
             && self.transport(upstream) == Transport::Pipe
             && here < self.config.pool.processes
@@ -187,6 +235,7 @@ impl Bridge {
         let link = self.fresh_link(want.upstream, LinkKind::Legacy(Box::new(session)));
         if let Some(state) = self.upstreams.get_mut(want.upstream) {
             state.sessions += 1;
+            state.own += usize::from(dedicated.is_some());
         }
         self.initialize(link, version, dedicated.map_or(&*json, |(_, _, declared)| declared), now);
         link
@@ -355,12 +404,14 @@ impl Bridge {
             self.timers.set(Whom::Link(id), &mut link.timer, None);
             if let Some(state) = self.upstreams.get_mut(link.upstream) {
                 state.sessions -= 1;
+                state.own -= 1;
             }
             if let LinkKind::Legacy(session) = link.kind {
                 for sent in session.in_flight {
                     let _ = self.forget_sent(sent);
                 }
             }
+            self.withdraw_pair_inbox(id);
             self.out.push_back(Output::CloseUpstream { link: id });
         }
     }

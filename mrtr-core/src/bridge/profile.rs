@@ -50,7 +50,7 @@ impl Profile {
         self.has(name).and_then(|value| value.get(flag)?.as_bool()) == Some(true)
     }
 
-    fn has(&self, name: &str) -> Option<Json<'_>> {
+    pub(super) fn has(&self, name: &str) -> Option<Json<'_>> {
         Json::trusted(&self.capabilities).get(name)
     }
 }
@@ -89,6 +89,11 @@ impl Bridge {
                 version = version.min(known);
             }
         }
+        let upstreams: Vec<usize> = self.legacy_upstreams();
+        if let Err(error) = self.may_have_own(host, &upstreams) {
+            self.counts.over += 1;
+            return self.respond_error(host, id, ReplyClass::Internal, &error);
+        }
         let legacy = LegacyHost {
             version,
             capabilities: understood(capabilities, version),
@@ -101,12 +106,15 @@ impl Bridge {
         if let Some(entry) = self.hosts.get_mut(&host) {
             entry.era = HostEra::Legacy(Box::new(legacy));
         }
-        for upstream in 0..self.upstreams.len() {
-            if self.config.upstreams.get(upstream).is_some_and(|up| up.era == Era::Legacy) {
-                let _ = self.open_dedicated(host, upstream, now);
-            }
+        for upstream in upstreams {
+            let _ = self.open_dedicated(host, upstream, now);
         }
         self.ask_all(host, id, Some(version), capabilities, now);
+    }
+
+    fn legacy_upstreams(&self) -> Vec<usize> {
+        let configured = self.config.upstreams.iter().enumerate();
+        configured.filter(|(_, up)| up.era == Era::Legacy).map(|(upstream, _)| upstream).collect()
     }
 
     /// Begins a legacy host's own session with a legacy upstream, with what the host itself has declared.
@@ -116,6 +124,7 @@ impl Bridge {
             .map_or((Version::V2025_11_25, ClientCapabilities::default(), "{}".into()), |legacy| {
                 (legacy.version, legacy.capabilities, legacy.declared.clone())
             });
+        let declared = self.declared_with_inbox(&declared, can, version);
         let want = Want { upstream, owner: self.owner(host), host: can, asking: true };
         self.open_session(&want, Some((host, version, &declared)), now)
     }

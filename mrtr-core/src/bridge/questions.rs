@@ -5,6 +5,7 @@ use alloc::{format, vec::Vec};
 use super::{
     Bridge, HostId, HostKind, HostStream, LinkId,
     host::{AskedHost, Host, Whose},
+    inbox::Asker,
 };
 use crate::{
     error::{ErrorCode, RpcError},
@@ -54,6 +55,8 @@ impl Bridge {
 
     /// Takes back what a legacy host was asked for a call.
     pub(super) fn withdraw_asks(&mut self, host: HostId, call: &RequestId) {
+        let of = |asker: &Asker| matches!(asker, Asker::Pair { call: Some((of, id)), .. } if *of == host && id == call);
+        self.withdraw_inbox(of);
         let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
         if legacy.asked.is_empty() {
             return;
@@ -89,6 +92,19 @@ impl Bridge {
             }
             self.cancel_ask(host, call.map_or(HostStream::Common, HostStream::Request), id);
         }
+    }
+
+    /// The same of what waits in the inbox.
+    pub(super) fn withdraw_pair_inbox(&mut self, link: LinkId) {
+        self.withdraw_inbox(|asker| matches!(asker, Asker::Pair { link: other, .. } if *other == link));
+    }
+
+    pub(super) fn withdraw_inbox(&mut self, gone: impl Fn(&Asker) -> bool) -> bool {
+        let found = self.inbox.len() > 0 && self.inbox.withdraw_of(gone);
+        if found {
+            self.schedule_inbox();
+        }
+        found
     }
 
     pub(super) fn cancel_ask(&mut self, host: HostId, stream: HostStream, id: i64) {

@@ -1,5 +1,5 @@
 //! Which upstream a request is for. With several upstreams, names of tools and prompts carry the upstream's name:
-//! `files__read`. Resources keep their uris: lists have told whose they are.
+//! `files__read`. Resources keep their uris: whose they are is `resources`' to say.
 
 use alloc::{borrow::Cow, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -9,6 +9,7 @@ use super::{
     link::Purpose,
     pool::Want,
     relay::Relay,
+    resources::{Held, held_legacy},
 };
 use crate::{
     error::{ErrorCode, RpcError},
@@ -22,9 +23,6 @@ use crate::{
 
 /// Between the upstream's name and the tool's.
 const SEPARATOR: &str = "__";
-
-/// Resources whose upstream is remembered.
-const URIS: usize = 10_000;
 
 /// Pages of one upstream's list that are put together, at most.
 const PAGES: u32 = 100;
@@ -40,11 +38,20 @@ pub(super) struct Gather {
     /// Of the host, as the upstreams are to be told.
     declared: Box<str>,
     missing: usize,
-    /// Entries by upstream, each followed by a comma.
-    parts: BTreeMap<usize, Vec<u8>>,
-    pages: u32,
+    /// Of those upstreams that have answered.
+    parts: BTreeMap<usize, Part>,
     version: Option<Version>,
     failed: Option<RpcError>,
+    /// The request that the list is asked for, if the host has not asked for it.
+    held: Option<Held>,
+}
+
+/// One upstream's share of a list.
+#[derive(Default)]
+struct Part {
+    /// Entries, each followed by a comma.
+    entries: Vec<u8>,
+    pages: u32,
 }
 
 /// The lists, and the member that holds their entries.
@@ -116,11 +123,6 @@ impl Bridge {
         found.map(|(index, rest)| (index, Some(Cow::Owned(rest)))).ok_or(name)
     }
 
-    /// The upstream that listed a resource; the first one, if none did.
-    fn whose(&self, uri: &str) -> usize {
-        self.uris.get(uri).copied().unwrap_or(0)
-    }
-
     pub(super) fn route_modern(&mut self, host: HostId, m: &Modern<'_>, now: Timestamp) {
         let id = m.request.id.clone();
         let method = &*m.request.method;
@@ -139,9 +141,21 @@ impl Bridge {
             && !self.is_single()
         {
             let declared = m.meta.raw_capabilities.as_str().into();
-            return self.gather(host, id, method, declared, None, now);
+            return self.gather(host, id, method, (declared, None, None), now);
         }
+        if self.is_unlisted(method, &m.parts) {
+            return self.look_up(host, id, Held::Modern(m.whole.as_str().into()), now);
+        }
+        self.route_modern_on(host, m, now);
+    }
+
+    /// Once it is known, as well as it can be, whose a resource is.
+    pub(super) fn route_modern_on(&mut self, host: HostId, m: &Modern<'_>, now: Timestamp) {
+        let id = m.request.id.clone();
+        let method = &*m.request.method;
         let (upstream, name) = match self.target(method, &m.parts) {
+            // Names say it themselves; of a resource its state knows better than the lists.
+            Ok((upstream, None)) => (self.whose_state(host, m, now).unwrap_or(upstream), None),
             Ok(target) => target,
             Err(error) => return self.respond_error(host, &id, ReplyClass::HandlerError, &error),
         };
@@ -217,8 +231,19 @@ impl Bridge {
             let (declared, version) = legacy.map_or(("{}".into(), Version::V2025_11_25), |legacy| {
                 (legacy.declared.clone(), legacy.version)
             });
-            return self.gather(host, id.clone(), method, declared, Some(version), now);
+            return self.gather(host, id.clone(), method, (declared, Some(version), None), now);
         }
+        if self.is_unlisted(method, &Parts::of(request.params))
+            && let Some(legacy) = self.hosts.get_mut(&host).and_then(super::Host::legacy)
+        {
+            let held = held_legacy(request, legacy.version, legacy.declared.clone());
+            return self.look_up(host, id.clone(), held, now);
+        }
+        self.route_legacy_on(host, request, now);
+    }
+
+    pub(super) fn route_legacy_on(&mut self, host: HostId, request: &Request<'_>, now: Timestamp) {
+        let (id, method) = (&request.id, &*request.method);
         let parts = Parts::of(request.params);
         let (upstream, name) = match self.target(method, &parts) {
             Ok(target) => target,
@@ -266,33 +291,55 @@ impl Bridge {
         self.respond(host, &request.id, ReplyClass::Result, |out| out.extend_from_slice(b"\"result\":{}"));
     }
 
+    /// Asks every upstream for a list because of a request that needs it.
+    pub(super) fn gather_for(
+        &mut self,
+        host: HostId,
+        id: RequestId,
+        method: &'static str,
+        held: Held,
+        now: Timestamp,
+    ) {
+        let declared = match &held {
+            Held::Modern(whole) => {
+                let meta = Json::trusted(whole).get("params").and_then(|params| params.get("_meta"));
+                let declared = meta.and_then(|meta| meta.get(crate::wire::key::CLIENT_CAPABILITIES));
+                declared.unwrap_or(Json::EMPTY_OBJECT).as_str().into()
+            }
+            Held::Legacy { declared, .. } => declared.clone(),
+        };
+        self.gather(host, id, method, (declared, held.version(), Some(held)), now);
+    }
+
     /// Asks every upstream for its list.
     fn gather(
         &mut self,
         host: HostId,
         id: RequestId,
         method: &'static str,
-        declared: Box<str>,
-        version: Option<Version>,
+        (declared, version, held): (Box<str>, Option<Version>, Option<Held>),
         now: Timestamp,
     ) {
         self.next_gather += 1;
         let key = self.next_gather;
         self.set_open(host, &id, Open::Gather(key));
-        let missing = self.upstreams.len();
+        let asked: Vec<usize> = match held {
+            Some(_) => self.with_resources().collect(),
+            None => (0..self.upstreams.len()).collect(),
+        };
         let gather = Gather {
             host,
             id,
             method,
             declared,
-            missing,
+            missing: asked.len(),
             parts: BTreeMap::new(),
-            pages: 0,
             version,
             failed: None,
+            held,
         };
         self.gathers.insert(key, gather);
-        for upstream in 0..missing {
+        for upstream in asked {
             self.gather_page(key, upstream, None, now);
         }
     }
@@ -353,26 +400,28 @@ impl Bridge {
         let mut next = None;
         match outcome {
             Ok(result) => {
-                let member = list_member(gather.method).map_or("", |(_, member)| member);
                 self.learn(upstream, gather.method, result);
-                let translated = self.translated(gather.method, result, gather.version);
-                let entries = Json::trusted(&translated).get(member);
-                let place = gather.parts.entry(upstream).or_default();
-                for entry in entries.and_then(Json::items).into_iter().flatten() {
-                    self.prefixed(place, upstream, gather.method, entry);
-                    place.push(b',');
+                let mut part = gather.parts.remove(&upstream).unwrap_or_default();
+                if gather.held.is_none() {
+                    self.add_page(&mut part.entries, upstream, &gather, result);
                 }
-                gather.pages += 1;
-                next = result.get("nextCursor").filter(|cursor| cursor.as_string().is_some());
+                part.pages += 1;
+                if part.entries.len() > self.config.limits.message_bytes {
+                    let limit = self.config.limits.message_bytes;
+                    let error = format!("a list is over the limit of {limit} bytes (Limits::message_bytes)");
+                    gather.failed = Some(RpcError::internal(error));
+                } else {
+                    next = result.get("nextCursor").filter(|cursor| cursor.as_string().is_some());
+                    next = next.filter(|_| part.pages < PAGES);
+                    gather.parts.insert(upstream, part);
+                }
             }
             Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 gather.parts.entry(upstream).or_default();
             }
             Err(error) => gather.failed = Some(error),
         }
-        if let Some(cursor) = next
-            && gather.pages < PAGES
-        {
+        if let Some(cursor) = next {
             self.gathers.insert(key, gather);
             return self.gather_page(key, upstream, Some(cursor.as_str()), now);
         }
@@ -381,7 +430,10 @@ impl Bridge {
             self.gathers.insert(key, gather);
             return;
         }
-        let Gather { host, id, method, parts, version, failed, .. } = gather;
+        let Gather { host, id, method, parts, version, failed, held, .. } = gather;
+        if let Some(held) = held {
+            return self.looked_up(host, &id, (method, held, failed), now);
+        }
         if let Some(error) = failed.filter(|_| parts.is_empty()) {
             let code = crate::translate::error_to_modern(error, None);
             return self.respond_error(host, &id, ReplyClass::HandlerError, &code);
@@ -390,7 +442,7 @@ impl Bridge {
         write::string(&mut out, list_member(method).map_or("", |(_, member)| member));
         out.extend_from_slice(b":[");
         for part in parts.values() {
-            out.extend_from_slice(part);
+            out.extend_from_slice(&part.entries);
         }
         if out.last() == Some(&b',') {
             out.pop();
@@ -407,6 +459,17 @@ impl Bridge {
         }
         out.push(b'}');
         self.respond(host, &id, ReplyClass::Result, |bytes| bytes.extend_from_slice(&out));
+    }
+
+    /// One page's entries, in the host's words.
+    fn add_page(&self, out: &mut Vec<u8>, upstream: usize, gather: &Gather, result: Json<'_>) {
+        let member = list_member(gather.method).map_or("", |(_, member)| member);
+        let translated = self.translated(gather.method, result, gather.version);
+        let entries = Json::trusted(&translated).get(member);
+        for entry in entries.and_then(Json::items).into_iter().flatten() {
+            self.prefixed(out, upstream, gather.method, entry);
+            out.push(b',');
+        }
     }
 
     /// A list in the host's words.
@@ -451,17 +514,7 @@ impl Bridge {
                     }
                 }
             }
-            "resources/list" if !self.is_single() => {
-                for resource in result.get("resources").and_then(Json::items).into_iter().flatten() {
-                    if let Some(uri) = resource.get("uri").and_then(Json::as_string)
-                        && self.uris.len() < URIS
-                        && uri.len() <= 4_096
-                    {
-                        self.uris.entry(uri.as_ref().into()).or_insert(upstream);
-                    }
-                }
-            }
-            _ => {}
+            _ => self.learn_resources(upstream, method, result),
         }
     }
 

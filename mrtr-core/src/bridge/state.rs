@@ -127,6 +127,19 @@ impl Vault {
         self.sealer.seal(claims, &payload, &bound.binding(), now, random.draw())
     }
 
+    /// The upstream that a state is of; nothing, if it is not this principal's for this request.
+    pub(super) fn origin(
+        &self,
+        token: &str,
+        owner: &Owner,
+        request: &[u8; 32],
+        now: Timestamp,
+    ) -> Option<Box<str>> {
+        let binding = Binding { principal: owner.principal(), request };
+        let opened = self.sealer.open(token, &binding, now).ok()?;
+        read(&opened.payload).map(|(upstream, _)| upstream.into())
+    }
+
     /// Opens a state of ours. That it is for this upstream is part of what is checked.
     pub(super) fn open(
         &self,

@@ -53,7 +53,7 @@ impl Admission {
 impl Admitted {
     fn of(input: Vec<u8>, limits: &Limits) -> Result<Self, Refused> {
         admit::check_size(&input, limits)?;
-        let text = String::from_utf8(input).map_err(|_| admit::not_utf8())?;
+        let text = String::from_utf8(input).map_err(|error| admit::not_utf8(error.as_bytes()))?;
         let (value, outline) = admit::outline(&text, limits)?;
         admit::sort(value, &outline)?;
         let Outline { version, id, method, params, result, error, .. } = outline;

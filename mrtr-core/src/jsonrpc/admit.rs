@@ -3,6 +3,8 @@
 //! Checks size and UTF-8, has `check` go over the text, and sorts the message into its kind. What it allocates
 //! does not grow with the length of any string but the id's, which is kept to be echoed.
 
+use alloc::string::String;
+
 use super::{Json, JsonKind, Message, Notification, Request, RequestId, Response, check, lex, message, text};
 use crate::{
     error::{ErrorCode, RpcError},
@@ -67,12 +69,18 @@ pub struct Refused {
     /// The id, if the message is a response whose id could be read: the request with this id has failed.
     pub response_to: Option<RequestId>,
     wants_answer: bool,
+    asks_or_tells: bool,
 }
 
 impl Refused {
     /// A response that was refused elsewhere.
     pub(crate) const fn of_response(reason: Refusal) -> Self {
-        Self { reason, id: None, response_to: None, wants_answer: false }
+        Self { reason, id: None, response_to: None, wants_answer: false, asks_or_tells: false }
+    }
+
+    /// Whether it has a method: it is a request or a notification, and no broken response.
+    pub(crate) const fn asks_or_tells(&self) -> bool {
+        self.asks_or_tells
     }
 
     /// What to tell the peer: `-32700` for what is no JSON, `-32600` for everything else.
@@ -110,10 +118,11 @@ impl Refused {
 /// # Errors
 ///
 /// [`Refused`] with the reason and, where it could be read, the id. An id is read even when another part of
-/// the message is refused, except when the bytes are too many, not UTF-8 or not JSON.
+/// the message is refused, except when the bytes are too many, not UTF-8 or not JSON. Of a response it is read even from
+/// what is not UTF-8 or not JSON, `NaN` for instance: whoever waits for it waits for nothing else.
 pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refused> {
     check_size(input, limits)?;
-    let text = core::str::from_utf8(input).map_err(|_| not_utf8())?;
+    let text = core::str::from_utf8(input).map_err(|_| not_utf8(input))?;
     let (value, outline) = outline(text, limits)?;
     sort(value, &outline)
 }
@@ -126,8 +135,8 @@ pub(super) fn check_size(input: &[u8], limits: &Limits) -> Result<(), Refused> {
     Ok(())
 }
 
-pub(super) fn not_utf8() -> Refused {
-    Outline::default().refuse(Refusal::NotUtf8)
+pub(super) fn not_utf8(input: &[u8]) -> Refused {
+    Outline::read(&String::from_utf8_lossy(input)).refuse_unread(Refusal::NotUtf8)
 }
 
 /// Checks the text, and finds the members that JSON-RPC knows.
@@ -141,7 +150,7 @@ pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, O
             // The rest of the text is not checked and need not be JSON: only the outline is taken from it.
             Err(Outline::read(text).refuse(reason))
         }
-        Err(reason) => Err(Outline::default().refuse(reason)),
+        Err(reason) => Err(Outline::read(text).refuse_unread(reason)),
     }
 }
 
@@ -312,7 +321,13 @@ impl<'a> Outline<'a> {
         let notification =
             self.id.is_none() && self.method.is_some_and(|method| method.kind() == JsonKind::String);
         let (id, response_to) = if response { (None, id) } else { (id, None) };
-        Refused { reason, id, response_to, wants_answer: !response && !notification }
+        let asks_or_tells = self.method.is_some();
+        Refused { reason, id, response_to, wants_answer: !response && !notification, asks_or_tells }
+    }
+
+    /// The refusal of what is no JSON. A server says so in any case, under no id.
+    fn refuse_unread(&self, reason: Refusal) -> Refused {
+        Refused { id: None, wants_answer: true, ..self.refuse(reason) }
     }
 }
 

@@ -81,7 +81,8 @@ impl Session {
         let mut bytes = Vec::new();
         if refused.wants_answer() {
             write::error(&mut bytes, refused.id.as_ref(), &refused.error());
-        } else if let Some(id) = &refused.response_to {
+        }
+        if let Some(id) = &refused.response_to {
             self.resolve(id, |_| Held::Malformed(alloc::format!("{}", refused.reason).into()));
         }
         Handled::Reply { bytes, class: ReplyClass::from(refused) }

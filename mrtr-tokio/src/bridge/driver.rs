@@ -285,15 +285,12 @@ impl Driver {
     fn send(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, headers: url::Headers) {
         let full = match self.links.get(&link) {
             Some(Link::Process(process)) => process.send(bytes).is_err(),
-            Some(Link::Url(url)) => {
-                url.send(call, bytes, headers);
-                false
-            }
+            Some(Link::Url(url)) => url.send(call, bytes, headers).is_err(),
             // It could not be opened; the bridge is about to hear of it.
             None => false,
         };
         if full {
-            tracing::warn!(link = link.0, "an upstream process that does not read is given up");
+            tracing::warn!(link = link.0, "an upstream that does not take what it is told is given up");
             self.pending.push_back(In::Closed { link });
         }
     }
@@ -311,7 +308,8 @@ impl Driver {
                 started.map(Link::Process)
             }
             Way::Url(url) => {
-                Ok(Link::Url(url::Connection::start(link, url.clone(), era, limits.clone(), &self.events)))
+                let bounds = (limits.clone(), self.options.queued(limits) + url::MESSAGE);
+                Ok(Link::Url(url::Connection::start(link, url.clone(), era, bounds, &self.events)))
             }
         };
         match opened {

@@ -338,3 +338,76 @@ fn what_a_failed_call_still_asks_meets_nobody_r253_r262() {
         rests(&world);
     }
 }
+
+/// A response that is no JSON (`NaN`), or no UTF-8, fails its request at once, wherever its id stands; lines that are no
+/// message fail nothing (B-81).
+#[test]
+fn a_response_that_cannot_be_read_fails_its_call_b81() {
+    for broken in [
+        br#"{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":NaN}}"#.as_slice(),
+        br#"{"result":{"content":[{"type":"text","text":"}\""}],"x":Infinity},"jsonrpc":"2.0","id":ID}"#,
+        b"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}}",
+        b"{\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xc3\"}]},\"id\":ID,\"jsonrpc\":\"2.0\"}",
+        br#"{"jsonrpc":"2.0","id":ID,"result":"#,
+    ] {
+        for era in [Era::Legacy, Era::Modern] {
+            let mut world = World::single(Transport::Pipe, era);
+            let (host, _) = world.call("alice", &json!({}), &json!({}));
+            let (link, sent) = match era {
+                Era::Legacy => {
+                    let (link, _, said) = world.begin("2025-11-25");
+                    (link, said.last().unwrap().json())
+                }
+                Era::Modern => {
+                    let said = world.take();
+                    let Some(Said::Up { link, .. }) = said.last() else { panic!("{said:?}") };
+                    (*link, said.last().unwrap().json())
+                }
+            };
+            for noise in ["Server started", "{ debug: true }", "{", "[1", "\"id\""] {
+                world.up_raw(link, None, noise);
+                assert!(world.take().is_empty(), "{noise}");
+            }
+            let id = sent["id"].to_string();
+            let parts: Vec<&[u8]> = split(broken, b"ID");
+            let line = parts.join(id.as_bytes());
+            world.bridge.handle_upstream(link, None, &line, world.now);
+            world.send_raw(HostId(9_999), "");
+            assert_eq!(world.reply(host)["error"]["code"], -32603, "{}", String::from_utf8_lossy(&line));
+            rests(&world);
+        }
+    }
+}
+
+fn split<'a>(text: &'a [u8], mark: &[u8]) -> Vec<&'a [u8]> {
+    let at = text.windows(mark.len()).position(|window| window == mark).expect("the mark");
+    vec![&text[..at], &text[at + mark.len()..]]
+}
+
+/// What asks or tells on the stream of a call and is not valid fails nothing but itself (R-187, B-81).
+#[test]
+fn a_broken_notification_on_its_stream_does_not_fail_a_call_b81() {
+    let mut world = World::single(Transport::Http, Era::Legacy);
+    let (host, _) = world.call("alice", &forms(), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let id = said.last().unwrap().json()["id"].as_i64().unwrap();
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    for broken in [
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":{deep}}}}}"#
+        ),
+        String::from(
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":NaN}}"#,
+        ),
+    ] {
+        world.up_raw(link, Some(id), &broken);
+        assert!(world.take().is_empty(), "{broken}");
+    }
+    let question =
+        format!(r#"{{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{{"x":{deep}}}}}"#);
+    world.up_raw(link, Some(id), &question);
+    let (_, answer) = world.sent();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("q"), &json!(-32600)));
+    world.result(link, id, text("done"));
+    assert_eq!(world.reply(host)["result"]["content"], text("done")["content"]);
+}

@@ -411,3 +411,94 @@ fn legacy_to_legacy_r258_bt8() {
     rests(&world);
     let _ = text("");
 }
+
+/// A legacy host is asked no more at a time than `Limits::asks_accepted`, whoever asks: what it has not answered is held.
+#[test]
+fn questions_of_a_legacy_upstream_are_bounded() {
+    let mut world = World::single(Transport::Pipe, Era::Legacy);
+    let host = world.host(HostKind::Pipe, "alice");
+    world.send(host, &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": all(), "clientInfo": {"name": "h", "version": "1"}}}));
+    let (link, _, _) = world.begin("2025-11-25");
+    world.send(host, &call(json!(1)));
+    world.take();
+    for question in 0..200 {
+        world.up(link, &form(json!(question), "m"));
+    }
+    // Nobody has said that it is ready: all of them wait.
+    let refused = world.take();
+    assert_eq!(refused.len(), 200 - 64);
+    assert!(refused.iter().all(|said| said.json()["error"]["code"] == -32603));
+    world.send(host, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let asked: Vec<Value> =
+        world.take().iter().map(Said::json).filter(|said| said["method"] == "elicitation/create").collect();
+    assert_eq!(asked.len(), 64);
+    // An answered one makes room.
+    world.send(host, &json!({"jsonrpc": "2.0", "id": asked[0]["id"], "result": {"action": "decline"}}));
+    world.take();
+    world.up(link, &form(json!(999), "m"));
+    assert_eq!(world.only().json()["method"], "elicitation/create");
+}
+
+/// An answer that cannot be read is an answer: the call does not wait for another one.
+#[test]
+fn an_answer_that_cannot_be_read_ends_its_call() {
+    let mut world = World::single(Transport::Pipe, Era::Modern);
+    let (host, link) = session(&mut world, "2025-11-25", all());
+    world.send(host, &call(json!(1)));
+    let id = world.sent().1["id"].as_i64().unwrap();
+    world.result(link, id, asks(None));
+    let asked = world.take()[0].json()["id"].clone();
+    world.send_raw(
+        host,
+        &format!(r#"{{"jsonrpc":"2.0","id":{asked},"result":{{"action":"accept","content":{{"n":NaN}}}}}}"#),
+    );
+    let said: Vec<Value> = world.take().iter().map(Said::json).collect();
+    assert!(said.iter().any(|said| said["id"] == 1 && said["error"]["code"] == -32603), "{said:?}");
+    rests(&world);
+}
+
+/// A host on a pipe that asks in the modern era first, and begins a session when that fails or takes too long (R-050, R-052).
+#[test]
+fn a_host_that_falls_back_r050_r052() {
+    let ask = |id: i64, version: &str| {
+        let mut meta = mrtr_tests::bridge::meta(json!({}));
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(version);
+        json!({"jsonrpc": "2.0", "id": id, "method": "server/discover", "params": {"_meta": meta}})
+    };
+    let initialize = json!({"jsonrpc": "2.0", "id": 9, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}}});
+    let mut world = World::single(Transport::Pipe, Era::Modern);
+    let host = world.host(HostKind::Pipe, "alice");
+    world.send(host, &ask(1, "2031-01-01"));
+    assert_eq!(world.reply(host)["error"]["code"], -32022);
+    world.send(host, &ask(2, "2026-07-28"));
+    let said = world.take();
+    assert_eq!(said.last().unwrap().json()["method"], "server/discover");
+    // It has waited long enough.
+    world.send(
+        host,
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}),
+    );
+    assert_eq!(world.sent().1["method"], "notifications/cancelled");
+    world.send(host, &json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}));
+    assert_eq!(world.reply(host), json!({"jsonrpc": "2.0", "id": 3, "result": {}}));
+    world.send(host, &initialize);
+    let (link, discover) = world.sent();
+    world.result(
+        link,
+        discover["id"].as_i64().unwrap(),
+        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}),
+    );
+    let said: Vec<Value> = world.take().iter().map(Said::json).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((&said[0]["id"], &said[0]["result"]["protocolVersion"]), (&json!(9), &json!("2025-11-25")));
+    world.send(host, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    world.send(host, &call(json!(1)));
+    assert_eq!(world.sent().1["params"]["name"], "t");
+    // With modern `_meta` it is no session's beginning.
+    let mut other = World::single(Transport::Pipe, Era::Modern);
+    let host = other.host(HostKind::Pipe, "alice");
+    let mut modern = initialize;
+    modern["params"]["_meta"] = mrtr_tests::bridge::meta(json!({}));
+    other.send(host, &modern);
+    assert_eq!(other.reply(host)["error"]["code"], -32601);
+}

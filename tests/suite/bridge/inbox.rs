@@ -65,6 +65,15 @@ fn a_modern_hosts_question_w16() {
             .map_err(|error| matches!(error, InboxError::Answer(_))),
         Err(true)
     );
+    // What does not fit the form is for who gives it to hear, and the question waits on (R-132).
+    let misfit = world.bridge.answer_inbox(
+        InboxId(1),
+        "ops",
+        parse(r#"{"action":"accept","content":{"n":5}}"#),
+        world.now,
+    );
+    assert!(misfit.unwrap_err().to_string().starts_with("the answer does not fit the form: n: "));
+    assert!(world.bridge.poll_output().is_none());
     let answer = world
         .bridge
         .answer_inbox(InboxId(1), "ops", parse(r#"{"action":"accept","content":{"n":"x"}}"#), world.now)
@@ -176,4 +185,68 @@ fn a_legacy_hosts_question_w16() {
     world.result(link, sent["id"].as_i64().unwrap(), json!({"resultType": "complete", "content": []}));
     assert_eq!(world.reply(host)["result"], json!({"content": []}));
     rests(&world);
+}
+
+/// A legacy host before a legacy server: the server is promised host and inbox together, what the host lacks is diverted,
+/// what it can is asked of it; the rest of what it has declared goes through as it is.
+#[test]
+fn a_legacy_hosts_question_of_a_legacy_server_w16() {
+    for ending in ["answer", "expire", "upstream cancels", "upstream ends", "host leaves", "call ends"] {
+        let mut config = config(&[("up", Transport::Http, Era::Legacy)]);
+        let mut inbox = ClientCapabilities::default();
+        (inbox.elicitation, inbox.form) = (true, true);
+        config.inbox = inbox;
+        let mut world = World::new(config);
+        let host = world.host(HostKind::Session, "alice");
+        let declared = json!({"roots": {"listChanged": true}, "vendor": {"x": 1.50}});
+        world.send(host, &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": declared}}));
+        let (link, promise, _) = world.begin("2025-11-25");
+        assert_eq!(
+            promise,
+            json!({"roots": {"listChanged": true}, "vendor": {"x": 1.50}, "elicitation": {"form": {}}})
+        );
+        world.send(host, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        world.take();
+        world
+            .send(host, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t"}}));
+        let call = world.sent().1["id"].as_i64().unwrap();
+        world.up_raw(link, Some(call), &form(json!("q"), "Sure?").to_string());
+        assert!(world.take().is_empty());
+        world.up_raw(link, Some(call), r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#);
+        assert_eq!(world.only().json()["method"], "roots/list");
+        let entry = world.bridge.inbox().next().unwrap();
+        assert_eq!((entry.principal, entry.target), (Principal::Authenticated(b"alice"), "t"));
+        match ending {
+            "answer" => {
+                let answer = parse(r#"{"action":"accept","content":{"n":"x"}}"#);
+                world.bridge.answer_inbox(InboxId(1), "ops", answer, world.now).unwrap();
+                world.send_raw(mrtr_core::bridge::HostId(0), "");
+                let sent = world.sent().1;
+                assert_eq!(
+                    (&sent["id"], &sent["result"]),
+                    (&json!("q"), &json!({"action": "accept", "content": {"n": "x"}}))
+                );
+                world.result(link, call, text("done"));
+                assert!(
+                    world
+                        .take()
+                        .iter()
+                        .any(|said| said.json()["result"]["content"] == text("done")["content"])
+                );
+                rests(&world);
+            }
+            "expire" => {
+                world.pass(Duration::from_secs(1_800));
+                assert_eq!(world.sent().1["result"], json!({"action": "cancel"}));
+            }
+            "upstream cancels" => world.up(
+                link,
+                &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q"}}),
+            ),
+            "upstream ends" => world.bridge.close_upstream(link, world.now),
+            "host leaves" => world.leave(host),
+            _ => world.result(link, call, text("done")),
+        }
+        assert_eq!(world.bridge.counts().inbox, 0, "{ending}");
+    }
 }

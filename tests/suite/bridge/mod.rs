@@ -10,6 +10,7 @@ mod parked;
 mod pools;
 mod relay;
 mod replay;
+mod resources;
 mod resumption;
 mod scripts;
 mod simulation;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mrtr_core::{
-    bridge::{HostId, LinkId, Reason, Transport},
+    bridge::{HostId, HostKind, LinkId, Reason, Transport},
     wire::Era,
 };
 use mrtr_tests::bridge::{Said, World, config, form};
@@ -422,4 +422,51 @@ fn a_late_question_meets_nobody_r253() {
     world.up_raw(link, third["id"].as_i64(), &form(json!(10), "in time").to_string());
     assert!(world.take().is_empty());
     assert_eq!(world.bridge.poll_timeout().unwrap().1, Reason::Coalesced);
+}
+
+/// What each legacy host over HTTP has for itself is bounded, and takes nothing from the hosts that share: over the bound
+/// `initialize` is refused, until a session has ended. A host on a pipe has its own in any case.
+#[test]
+fn what_legacy_hosts_have_for_themselves_is_bounded() {
+    let mut config = config(&[("up", Transport::Pipe, Era::Legacy)]);
+    (config.pool.processes, config.pool.processes_in_all, config.pool.own_processes) = (1, 1, 4);
+    let mut world = World::new(config);
+    let initialize = |world: &mut World, kind, principal: &str| {
+        let host = world.host(kind, principal);
+        world.send(
+            host,
+            &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}}}),
+        );
+        let said = world.take();
+        let opened = said.iter().any(|said| matches!(said, Said::Opened { .. }));
+        (host, opened, said)
+    };
+    let begun: Vec<HostId> = (0..2)
+        .map(|_| initialize(&mut world, HostKind::Session, "alice"))
+        .map(|(host, opened, _)| {
+            assert!(opened);
+            host
+        })
+        .collect();
+    // One principal has half of them at most.
+    let (_, opened, said) = initialize(&mut world, HostKind::Session, "alice");
+    assert!(!opened);
+    assert_eq!(said[0].json()["error"]["data"], json!({"retryAfterMs": 10000}));
+    for principal in ["bob", "carol"] {
+        assert!(initialize(&mut world, HostKind::Session, principal).1);
+    }
+    assert!(!initialize(&mut world, HostKind::Session, "dave").1);
+    assert!(initialize(&mut world, HostKind::Pipe, "dave").1);
+    assert_eq!(world.bridge.counts().sessions, 5);
+    // A modern host finds the one process that it may share.
+    let (host, _) = world.call("erin", &json!({}), &json!({}));
+    let (link, _, said) = world.begin("2025-11-25");
+    let call =
+        said.iter().find(|said| matches!(said, Said::Up { .. }) && said.json()["method"] == "tools/call");
+    world.result(link, call.unwrap().json()["id"].as_i64().unwrap(), text("x"));
+    assert_eq!(world.reply(host)["result"]["content"], text("x")["content"]);
+    // A session that has ended makes room.
+    world.leave(begun[0]);
+    assert!(initialize(&mut world, HostKind::Session, "dave").1);
 }

@@ -45,6 +45,10 @@ impl Bridge {
         outcome: Result<Json<'_>, RpcError>,
         now: Timestamp,
     ) {
+        let Some(parked) = self.parked.get(&call) else { return };
+        if let Ok(result) = &outcome {
+            self.learn_resources(parked.upstream, parked.method.name(), *result);
+        }
         let Some(parked) = self.parked.get_mut(&call) else { return };
         parked.in_flight = None;
         let error = match outcome {

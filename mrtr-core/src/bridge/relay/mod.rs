@@ -47,6 +47,8 @@ pub(super) struct Relay {
     /// What the host can answer.
     can: ClientCapabilities,
     asking: Option<Asking>,
+    /// What is called, where the inbox may show it.
+    target: Option<Box<str>>,
 }
 
 /// What the next state is sealed with.
@@ -195,6 +197,7 @@ impl Bridge {
             level: m.meta.log_level,
             can: m.meta.capabilities,
             asking,
+            target: None,
         };
         self.set_open(host, &m.request.id, Open::Sent(id));
         self.send(link, id, bytes, headers, Purpose::Relay(Box::new(relay)), now);
@@ -308,6 +311,7 @@ impl Bridge {
             level: m.meta.log_level,
             can: m.meta.capabilities,
             asking: None,
+            target: None,
         });
         let want = Want { upstream, owner: self.owner(host), host: m.meta.capabilities, asking: false };
         match self.acquire(&want, now) {
@@ -364,6 +368,7 @@ impl Bridge {
             level,
             can,
             asking: None,
+            target: None,
         };
         let link = self.modern_link(upstream);
         self.set_open(host, &request.id, Open::Sent(id));

@@ -28,7 +28,10 @@ use tokio::{
 
 use self::stream::Stream;
 use super::driver::{Events, In};
-use crate::client::{WireError, carry::Url};
+use crate::{
+    client::{WireError, carry::Url},
+    room::{Full, Room, Taken},
+};
 
 /// How long a server may take to accept what wants no reply.
 const ACCEPTED: Duration = Duration::from_secs(10);
@@ -42,17 +45,28 @@ pub(super) type Headers = Vec<(Box<str>, Box<str>)>;
 /// A connection to a server behind a url: a session, or all requests to a modern one.
 pub(super) struct Connection {
     queue: mpsc::UnboundedSender<Out>,
+    /// What waits in it, in bytes: a server that does not accept what it is told is given up, and not waited for.
+    room: Room,
     carrying: JoinHandle<()>,
 }
 
 enum Out {
-    Request { call: i64, bytes: Vec<u8>, headers: Headers },
-    Message { bytes: Vec<u8>, headers: Headers },
+    Request { call: i64, bytes: Vec<u8>, headers: Headers, room: Taken },
+    Message { bytes: Vec<u8>, headers: Headers, room: Taken },
     Close { call: i64 },
 }
 
+/// What a message takes beside its bytes: many short ones are much, too.
+pub(super) const MESSAGE: usize = 256;
+
 impl Connection {
-    pub(super) fn start(link: LinkId, url: Url, era: Era, limits: Limits, events: &Events) -> Self {
+    pub(super) fn start(
+        link: LinkId,
+        url: Url,
+        era: Era,
+        (limits, queued): (Limits, usize),
+        events: &Events,
+    ) -> Self {
         let (queue, outs) = mpsc::unbounded_channel();
         let shared = Shared {
             link,
@@ -63,15 +77,20 @@ impl Connection {
             session: Mutex::default(),
             ahead: Arc::new(Semaphore::new(AHEAD)),
         };
-        Self { queue, carrying: tokio::spawn(carry(Arc::new(shared), outs)) }
+        Self { queue, room: Room::new(queued), carrying: tokio::spawn(carry(Arc::new(shared), outs)) }
     }
 
-    pub(super) fn send(&self, call: Option<i64>, bytes: Vec<u8>, headers: Headers) {
+    /// An error says that the server accepts too little.
+    pub(super) fn send(&self, call: Option<i64>, bytes: Vec<u8>, headers: Headers) -> Result<(), Full> {
+        let mut room = self.room.take();
+        room.grow(bytes.len() + MESSAGE)?;
         let out = match call {
-            Some(call) => Out::Request { call, bytes, headers },
-            None => Out::Message { bytes, headers },
+            Some(call) => Out::Request { call, bytes, headers, room },
+            None => Out::Message { bytes, headers, room },
         };
+        // An error says that it has ended, and then the bridge is about to hear of it.
         let _ = self.queue.send(out);
+        Ok(())
     }
 
     /// Closes the response stream of a request.
@@ -81,7 +100,7 @@ impl Connection {
 
     /// Ends what is under way, and the session.
     pub(super) async fn end(self, grace: Duration) {
-        let Self { queue, mut carrying } = self;
+        let Self { queue, mut carrying, .. } = self;
         drop(queue);
         if timeout(grace, &mut carrying).await.is_err() {
             carrying.abort();
@@ -138,12 +157,15 @@ async fn carry(shared: Arc<Shared>, mut queue: mpsc::UnboundedReceiver<Out>) {
     let mut tasks = Tasks::default();
     while let Some(out) = queue.recv().await {
         match out {
-            Out::Request { call, bytes, headers } => {
+            Out::Request { call, bytes, headers, room } => {
+                // From here on it is one of the requests under way, which have a bound of their own.
+                drop(room);
                 let task = tokio::spawn(Arc::clone(&shared).request(call, bytes, headers));
                 tasks.put(call, task.abort_handle());
             }
-            Out::Message { bytes, headers } => {
+            Out::Message { bytes, headers, room } => {
                 shared.message(bytes, &headers).await;
+                drop(room);
                 if tasks.listening.is_none() && shared.session().id.is_some() {
                     tasks.listening = Some(tokio::spawn(Arc::clone(&shared).listen()).abort_handle());
                 }

@@ -27,6 +27,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// However long the server says.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
+/// However short: a server that ends each stream at once must not keep this busy.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+
 /// An event stream, over all connections that it is read from.
 pub(super) struct Stream {
     call: Option<i64>,
@@ -60,7 +63,7 @@ impl Stream {
             if !decoder.last_event_id().is_empty() {
                 self.last_event = decoder.last_event_id().into();
             }
-            self.retry = decoder.retry().unwrap_or(self.retry).min(LONGEST_RETRY);
+            self.retry = decoder.retry().unwrap_or(self.retry).clamp(SHORTEST_RETRY, LONGEST_RETRY);
             match body.frame().await {
                 None => return Ok(false),
                 Some(Err(error)) => return Err(WireError::Broken { cause: Some(error.into()) }),

@@ -106,7 +106,8 @@ pub(crate) struct Bridge {
     keys: Keys,
     #[command(flatten)]
     peers: peers::Peers,
-    /// Processes of one server. Each call that waits for an answer has one for itself.
+    /// Processes of one server for modern hosts. Each call that waits for an answer has one for itself, and so has each
+    /// session of a legacy host: of these there are 16 at most, or as many as are given here.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     processes: Option<usize>,
     /// Requests under way at a time, of one principal.
@@ -210,6 +211,9 @@ pub(crate) async fn run(args: Bridge) -> Result<(), Failure> {
     for (given, place) in bounds {
         *place = given.unwrap_or(*place);
     }
+    // What one server is granted must be there.
+    config.pool.processes_in_all = config.pool.processes_in_all.max(config.pool.processes);
+    config.pool.own_processes = config.pool.own_processes.max(config.pool.processes);
     #[cfg(unix)]
     let door = inbox::Door::open(&args, &mut config).await?;
     let bridge = bridge::Bridge::start(config, reaches, options).map_err(Failure::usage)?;
