@@ -72,8 +72,8 @@ impl Listed {
 
     /// The length of the longest beginning that `uri` has.
     fn begins(&self, uri: &str) -> Option<usize> {
-        let of = |beginning: &&Box<str>| uri.starts_with(&***beginning);
-        self.beginnings.iter().filter(of).map(|beginning| beginning.len()).max()
+        let beginnings = self.beginnings.iter().map(AsRef::<str>::as_ref);
+        beginnings.filter(|beginning| uri.starts_with(beginning)).map(str::len).max()
     }
 }
 
