@@ -394,7 +394,7 @@ mod tests {
             " ",
         ];
         // Every sequence of up to four tokens.
-        let mut stack = alloc::vec![alloc::string::String::new()];
+        let mut stack = alloc::vec![String::new()];
         for _ in 0..4 {
             stack = stack
                 .iter()
