@@ -93,7 +93,8 @@ pub struct Pool {
     /// Those of all upstreams. Default 32.
     pub processes_in_all: usize,
     /// Processes of one upstream that legacy hosts over HTTP have for themselves, one a session for as long as it lasts;
-    /// of all upstreams twice as many. One authenticated principal gets at most half. Over it `initialize` is refused.
+    /// of all upstreams twice as many. One authenticated principal gets at most half. Over it one goes that has rested
+    /// for [`Waits::idle`] (its host's next request begins another), and if there is none, `initialize` is refused.
     /// They take nothing from the others here, and a host on a pipe has its own in any case. Default 16.
     pub own_processes: usize,
     /// HTTP sessions of one upstream that modern hosts share, and as many again that legacy hosts over HTTP have for

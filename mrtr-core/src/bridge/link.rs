@@ -86,6 +86,8 @@ pub(super) struct Session {
     pub(super) logging: bool,
     /// Who hears of changes through it.
     pub(super) listeners: usize,
+    /// Since when a legacy host's own one has had nothing to do.
+    pub(super) rests: Option<Timestamp>,
     pub(super) level: Option<LogLevel>,
 }
 
@@ -254,6 +256,7 @@ impl Bridge {
         self.sent.insert(id, sent);
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             session.in_flight.insert(id);
+            session.rests = None;
             if !session.ready {
                 session.backlog.push((id, bytes));
                 return;

@@ -52,7 +52,7 @@
 //! | `relay` | one request, one response, all four ways |
 //! | `listen` | changes of lists and resources |
 //! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
-//! | `link`, `missing`, `pool` | connections to upstreams; what never comes on them; sessions with legacy ones |
+//! | `link`, `missing`, `pool`, `own` | connections to upstreams; what never comes on them; sessions with legacy ones, shared or a host's own |
 //! | `parked` | a modern host's call at a legacy upstream (BT-7), or run again instead (G-48) |
 //! | `handoff` | retries that reached another process than the call's |
 //! | `inbox` | questions for hosts that cannot show them |
@@ -70,6 +70,7 @@ mod link;
 mod listen;
 mod missing;
 mod output;
+mod own;
 mod parked;
 mod pool;
 mod profile;

@@ -6,7 +6,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{
-    Bridge, HostId, HostKind, LinkId, Output, Owner, Transport,
+    Bridge, HostId, LinkId, Output, Owner, Transport,
     host::{Open, busy},
     link::{Link, LinkKind, Purpose, Session, gone},
     relay::Relay,
@@ -48,7 +48,7 @@ impl Bridge {
         self.upstreams.iter().map(|state| state.sessions).sum()
     }
 
-    fn transport(&self, upstream: usize) -> Transport {
+    pub(super) fn transport(&self, upstream: usize) -> Transport {
         self.config.upstreams.get(upstream).map_or(Transport::Pipe, |up| up.transport)
     }
 
@@ -70,49 +70,6 @@ impl Bridge {
     fn processes(&self) -> usize {
         let pipes = self.config.upstreams.iter().zip(&self.upstreams);
         pipes.filter(|(up, _)| up.transport == Transport::Pipe).map(|(_, state)| state.shared()).sum()
-    }
-
-    /// Whether a legacy host may have a session with each of these upstreams for itself. On a pipe it may: whoever opens
-    /// one has started this process, or was let in by it one by one. Over HTTP anybody opens any number.
-    ///
-    /// # Errors
-    ///
-    /// There are too many already.
-    pub(super) fn may_have_own(&self, host: HostId, upstreams: &[usize]) -> Result<(), RpcError> {
-        let kind = self.hosts.get(&host).map(|entry| entry.kind);
-        if kind != Some(HostKind::Session) {
-            return Ok(());
-        }
-        let owner = self.owner(host);
-        let anonymous = owner == Owner(None);
-        let own = |of: usize| {
-            self.links.values().filter_map(move |link| match &link.kind {
-                LinkKind::Legacy(session) if link.upstream == of => session.host.map(|host| (host, session)),
-                LinkKind::Legacy(_) | LinkKind::Modern => None,
-            })
-        };
-        let of_http =
-            |host: &HostId| self.hosts.get(host).is_some_and(|entry| entry.kind == HostKind::Session);
-        let mut processes = 0;
-        let pipes = (0..self.upstreams.len()).filter(|of| self.transport(*of) == Transport::Pipe);
-        for of in pipes {
-            processes += own(of).filter(|(host, _)| of_http(host)).count();
-        }
-        for upstream in upstreams {
-            let bound = match self.transport(*upstream) {
-                Transport::Http => self.config.pool.http_sessions,
-                Transport::Pipe => self.config.pool.own_processes,
-            };
-            let here = || own(*upstream).filter(|(host, _)| of_http(host));
-            let mine = || here().filter(|(_, session)| session.owner == owner).count();
-            let full = here().count() >= bound || !anonymous && mine() >= bound.div_ceil(2);
-            let pipe = self.transport(*upstream) == Transport::Pipe;
-            processes += usize::from(pipe);
-            if full || pipe && processes > self.config.pool.own_processes.saturating_mul(2) {
-                return Err(no_session(self.config.waits.session));
-            }
-        }
-        Ok(())
     }
 
     /// Sessions that the calls of one principal may have alone at a time: half, for each of them may be parked.
@@ -230,6 +187,7 @@ impl Bridge {
             draining: None,
             logging: false,
             listeners: 0,
+            rests: None,
             level: None,
         };
         let link = self.fresh_link(want.upstream, LinkKind::Legacy(Box::new(session)));
@@ -269,7 +227,11 @@ impl Bridge {
         let Some(link) = self.links.get_mut(&id) else { return };
         let upstream = link.upstream;
         let Some(session) = link.session() else { return };
-        if session.call.is_some() || session.host.is_some() || session.draining.is_some() {
+        if session.host.is_some() {
+            session.rests = session.in_flight.is_empty().then_some(now);
+            return;
+        }
+        if session.call.is_some() || session.draining.is_some() {
             return;
         }
         if session.in_flight.is_empty() {
@@ -426,7 +388,7 @@ impl Bridge {
     }
 }
 
-fn no_session(waited: core::time::Duration) -> RpcError {
+pub(super) fn no_session(waited: core::time::Duration) -> RpcError {
     let after = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
     busy("no session with the upstream is free (Pool)", after)
 }

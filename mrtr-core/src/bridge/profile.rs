@@ -90,7 +90,7 @@ impl Bridge {
             }
         }
         let upstreams: Vec<usize> = self.legacy_upstreams();
-        if let Err(error) = self.may_have_own(host, &upstreams) {
+        if let Err(error) = self.may_have_own(host, &upstreams, now) {
             self.counts.over += 1;
             return self.respond_error(host, id, ReplyClass::Internal, &error);
         }

@@ -210,7 +210,8 @@ impl Bridge {
                 return self
                     .respond(host, id, ReplyClass::Result, |out| out.extend_from_slice(b"\"result\":{}"));
             }
-            ("initialize", false) => return self.initialize_host(host, request, now),
+            ("initialize", false) if !self.draining => return self.initialize_host(host, request, now),
+            ("initialize", false) => Some(busy("the bridge is shutting down", 1_000)),
             ("initialize", true) => Some(invalid("Invalid request: this session is initialised")),
             (_, false) => Some(invalid("Invalid request: this session is not initialised")),
             (_, true) if self.draining => Some(busy("the bridge is shutting down", 1_000)),

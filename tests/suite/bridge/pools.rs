@@ -469,4 +469,53 @@ fn what_legacy_hosts_have_for_themselves_is_bounded() {
     // A session that has ended makes room.
     world.leave(begun[0]);
     assert!(initialize(&mut world, HostKind::Session, "dave").1);
+    assert!(!initialize(&mut world, HostKind::Session, "frank").1);
+}
+
+/// What a legacy host over HTTP has for itself and does not use goes for another host; its next request begins it anew.
+#[test]
+fn what_a_legacy_host_has_for_itself_may_go_once_it_rests() {
+    let mut config = config(&[("up", Transport::Pipe, Era::Legacy)]);
+    config.pool.own_processes = 1;
+    let mut world = World::new(config);
+    let initialize = |world: &mut World, principal: &str| {
+        let host = world.host(HostKind::Session, principal);
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}});
+        world.send(host, &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        host
+    };
+    let alice = initialize(&mut world, "alice");
+    let (first, _, _) = world.begin("2025-11-25");
+    world.pass(Duration::from_secs(299));
+    let bob = initialize(&mut world, "bob");
+    assert_eq!(world.reply(bob)["error"]["data"], json!({"retryAfterMs": 10000}));
+    // Work in between: it has not rested.
+    world.send(alice, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let (_, sent) = world.sent();
+    world.pass(Duration::from_secs(299));
+    initialize(&mut world, "bob");
+    world.take();
+    world.result(first, sent["id"].as_i64().unwrap(), json!({"tools": []}));
+    world.reply(alice);
+    world.pass(Duration::from_secs(300));
+    initialize(&mut world, "bob");
+    let said = world.take();
+    assert!(said.iter().any(|said| matches!(said, Said::Closed { link } if *link == first)), "{said:?}");
+    let second = said.iter().find_map(|said| match said {
+        Said::Opened { link, .. } => Some(*link),
+        _ => None,
+    });
+    let id = said.iter().find(|said| matches!(said, Said::Up { .. })).unwrap().json()["id"].as_i64().unwrap();
+    world.result(second.unwrap(), id, json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "old", "version": "2"}}));
+    world.take();
+    // Alice is still there, and gets another as soon as there is room.
+    world.send(alice, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+    assert_eq!(world.reply(alice)["error"]["data"], json!({"retryAfterMs": 10000}));
+    world.pass(Duration::from_secs(300));
+    world.send(alice, &json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}));
+    let (third, _, said) = world.begin("2025-11-25");
+    let call =
+        said.iter().find(|said| matches!(said, Said::Up { .. }) && said.json()["method"] == "tools/list");
+    world.result(third, call.unwrap().json()["id"].as_i64().unwrap(), json!({"tools": []}));
+    assert_eq!(world.reply(alice)["result"], json!({"tools": []}));
 }

@@ -22,7 +22,7 @@ impl Bridge {
         // One that has died is begun anew: what was in flight on it has failed, and the host was told.
         let link = match self.dedicated(host, upstream) {
             Some(link) => link,
-            None => match self.may_have_own(host, &[upstream]) {
+            None => match self.may_have_own(host, &[upstream], now) {
                 Ok(()) => self.open_dedicated(host, upstream, now),
                 Err(error) => return self.respond_error(host, &request.id, ReplyClass::Internal, &error),
             },
