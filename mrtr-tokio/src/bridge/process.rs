@@ -34,6 +34,8 @@ pub(super) struct Process {
     sink: Sink,
     child: carry::Process,
     writing: JoinHandle<()>,
+    /// Reads it, and tells how it ended.
+    reading: JoinHandle<()>,
 }
 
 impl Process {
@@ -48,27 +50,29 @@ impl Process {
         let (sink, items) = Sink::new(queued);
         let writing = tokio::spawn(write(input, items));
         let (events, running) = (events.clone(), child.clone());
-        tokio::spawn(async move {
+        let reading = tokio::spawn(async move {
             read(link, output, limit, &events).await;
             events.send(In::Closed { link });
             let ended = running.ended().await;
             tracing::info!(link = link.0, status = ?ended.status.and_then(|status| status.code()), "an upstream process has ended");
         });
-        Ok(Self { sink, child, writing })
+        Ok(Self { sink, child, writing, reading })
     }
 
     pub(super) fn send(&self, bytes: Vec<u8>) -> Result<(), Full> {
         self.sink.message(bytes, None)
     }
 
-    /// Closes its input and waits for it to end.
+    /// Closes its input and waits for it to end, and for its end to be told: the runtime may end next.
     pub(super) async fn end(self, grace: Duration) {
-        let Self { sink, child, mut writing } = self;
+        let Self { sink, child, mut writing, reading } = self;
         drop(sink);
         if timeout(grace, &mut writing).await.is_err() {
             writing.abort();
         }
         child.stop(grace).await;
+        // A grandchild may hold the pipe.
+        let _ = timeout(grace, reading).await;
     }
 }
 

@@ -239,10 +239,12 @@ fn quotas_and_inbox_g48() {
     nothing_is_held(&world);
 }
 
-/// G-48, R-250: a kind of question that the host has not declared ends the call as ever.
+/// G-48, R-250: a kind of question that the host has not declared ends the call, also if an inbox would take it.
 #[test]
 fn undeclared_questions_g48_r250() {
-    let mut world = world();
+    let mut config = replaying(Transport::Pipe);
+    config.inbox.roots = true;
+    let mut world = World::new(config);
     let one = one_round(&mut world);
     let run = again(&mut world, &one, json!({"u1": accept("x")}));
     world.up(run.link, &json!({"jsonrpc": "2.0", "id": 9, "method": "roots/list"}));
