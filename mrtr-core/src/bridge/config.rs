@@ -147,6 +147,9 @@ pub struct Waits {
     pub coalesce: Duration,
     /// A call waits for a free session. Default 10 s.
     pub session: Duration,
+    /// An upstream says who it is: its response to `initialize` or to the bridge's own `server/discover`. Default 60 s, for
+    /// whoever calls meanwhile waits too; never longer than an exchange.
+    pub handshake: Duration,
     /// A parked call waits for its retry, on a pipe. Default 120 s.
     pub parked_pipe: Duration,
     /// The same over HTTP. Default 600 s.
@@ -177,6 +180,7 @@ impl Default for Waits {
         Self {
             coalesce: Duration::from_millis(10),
             session: Duration::from_secs(10),
+            handshake: Duration::from_secs(60),
             parked_pipe: Duration::from_secs(120),
             parked_http: Duration::from_secs(600),
             grace: Duration::from_secs(5),

@@ -78,7 +78,7 @@ impl CallFailure {
         Cow::Borrowed(match self {
             Self::Unreachable => "the upstream cannot be reached",
             Self::Broken => "the upstream's connection ended before its response",
-            Self::TimedOut => "the upstream did not respond in time (Limits::exchange)",
+            Self::TimedOut => "the upstream did not respond in time",
             Self::Status { status: 401, .. } => {
                 "the upstream does not take the bridge's credentials (HTTP 401)"
             }

@@ -6,6 +6,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use core::time::Duration;
 
 use super::{
     Bridge, CallFailure, HostId, LinkId, Output, Owner, Transport, profile::Profile, relay::Relay,
@@ -250,7 +251,9 @@ impl Bridge {
             || matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
         let mut sent = Sent { link, purpose, timer: None };
         if !endless {
-            let until = now.saturating_add(self.config.limits.exchange);
+            let handshake = matches!(&sent.purpose, Purpose::Initialize | Purpose::Discover);
+            let within = if handshake { self.config.waits.handshake } else { Duration::MAX };
+            let until = now.saturating_add(within.min(self.config.limits.exchange));
             self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
         }
         self.sent.insert(id, sent);

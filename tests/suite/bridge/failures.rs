@@ -145,6 +145,23 @@ fn what_waits_for_a_session_hears_why_there_is_none() {
     rests(&world);
 }
 
+/// One that never says who it is costs its callers a minute, not the hour that an exchange may take.
+#[test]
+fn what_waits_for_an_upstream_that_says_nothing_hears_so() {
+    let mut world = World::single(Transport::Http, Era::Legacy);
+    let _ = world.call("alice", &forms(), &json!({}));
+    let said = world.take();
+    assert_eq!(said[1].json()["method"], "initialize");
+    world.pass(Duration::from_millis(59_999));
+    assert!(!world.take().iter().any(|said| matches!(said, Said::Host { .. } | Said::Closed { .. })));
+    world.pass(Duration::from_millis(1));
+    let said = world.take();
+    let reply = said.iter().find(|said| matches!(said, Said::Host { .. })).unwrap();
+    assert_eq!(reply.json()["error"]["data"], json!({"kind": "timeout"}));
+    assert!(said.iter().any(|said| matches!(said, Said::Closed { .. })));
+    rests(&world);
+}
+
 /// BT-6: a legacy upstream says `-32603` and names what it misses. A host that did not declare that hears
 /// `-32021`, as from a modern server; one that did hears what the upstream said.
 #[test]
