@@ -251,9 +251,7 @@ impl Bridge {
             || matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
         let mut sent = Sent { link, purpose, timer: None };
         if !endless {
-            let handshake = matches!(&sent.purpose, Purpose::Initialize | Purpose::Discover);
-            let within = if handshake { self.config.waits.handshake } else { Duration::MAX };
-            let until = now.saturating_add(within.min(self.config.limits.exchange));
+            let until = self.due(&sent.purpose, now);
             self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
         }
         self.sent.insert(id, sent);
@@ -266,6 +264,13 @@ impl Bridge {
             }
         }
         self.transmit(link, Some(id), bytes, headers);
+    }
+
+    /// Until when there is to be a response.
+    pub(super) fn due(&self, purpose: &Purpose, now: Timestamp) -> Timestamp {
+        let handshake = matches!(purpose, Purpose::Initialize | Purpose::Discover);
+        let within = if handshake { self.config.waits.handshake } else { Duration::MAX };
+        now.saturating_add(within.min(self.config.limits.exchange))
     }
 
     pub(super) fn transmit(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, mut headers: Headers) {

@@ -210,12 +210,10 @@ impl Bridge {
         bytes.extend_from_slice(b",\"clientInfo\":");
         self.config.info.write(&mut bytes);
         bytes.extend_from_slice(b"}}");
-        let sent = super::Sent { link, purpose: Purpose::Initialize, timer: None };
+        let mut sent = super::Sent { link, purpose: Purpose::Initialize, timer: None };
+        let until = self.due(&sent.purpose, now);
+        self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
         self.sent.insert(id, sent);
-        if let Some(sent) = self.sent.get_mut(&id) {
-            let until = now.saturating_add(self.config.limits.exchange);
-            self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
-        }
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             session.in_flight.insert(id);
         }
