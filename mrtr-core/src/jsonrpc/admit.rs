@@ -357,6 +357,23 @@ mod tests {
         }
     }
 
+    /// What is no JSON may still say that it replies, and to what (B-81).
+    #[test]
+    fn what_a_message_is_that_is_no_json() {
+        for (text, response_to, asks_or_tells) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}"#, Some(7), false),
+            (r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,}}"#, Some(7), false),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"x":NaN}}"#, None, true),
+            (r#"{"jsonrpc":"2.0","method":"m","params":NaN}"#, None, true),
+            ("NaN", None, false),
+        ] {
+            let refused = admit(text.as_bytes(), &Limits::default()).unwrap_err();
+            assert_eq!(refused.response_to, response_to.map(RequestId::from), "{text}");
+            assert_eq!((refused.asks_or_tells(), refused.wants_answer()), (asks_or_tells, true), "{text}");
+            assert_eq!(refused.id, None, "{text}");
+        }
+    }
+
     fn kind(text: &str) -> Result<&'static str, Refusal> {
         match admit(text.as_bytes(), &Limits::default()) {
             Ok(Message::Request(_)) => Ok("request"),

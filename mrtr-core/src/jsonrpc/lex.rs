@@ -159,6 +159,20 @@ mod tests {
         }
     }
 
+    /// Two at once, as far apart as may be: the first ends the run, in a block too.
+    #[test]
+    fn the_first_of_two_ends_a_run() {
+        for first in 0..120 {
+            for second in first + 1..130 {
+                for (one, other) in [(b'"', b'"'), (b'"', b'\\'), (b'\n', 0)] {
+                    let mut text = [b'a'; 130];
+                    (text[first], text[second]) = (one, other);
+                    assert_eq!(skip_plain(&text, 0), first, "{first} {second}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn broken_text_gives_spans_inside_the_text() {
         for text in ["\"", "\"\\", "{", "[\"", "{\"a\":", "]", "", "\"a\\\"", "[[[", "{\"\\u"] {
