@@ -41,6 +41,7 @@ enum Now {
 enum Outcome {
     /// The text of the result.
     Result(String),
+    /// There will be no other reply.
     Lost,
 }
 
@@ -163,7 +164,11 @@ impl World {
                 let text = text.and_then(|text| text.get("text")?.as_string()).expect("a text");
                 (Now::Over(Outcome::Result(text.into_owned())), true)
             }
-            Received::Invalid(violation) => panic!("{violation}"),
+            // What is left of a reply that was cut says whose it is, and no more comes.
+            Received::Invalid(violation) => {
+                assert!(serde_json::from_slice::<serde::de::IgnoredAny>(message).is_err(), "{violation}");
+                (Now::Over(Outcome::Lost), true)
+            }
             Received::Stopped(stopped) => panic!("{stopped}"),
             Received::StateRefused(refused) => panic!("{refused:?}"),
             Received::Aside(..) | Received::Resend(_) => panic!("the server says no such thing"),
@@ -245,7 +250,7 @@ fn turn(queue: &mut VecDeque<Vec<u8>>, operand: usize) {
     }
 }
 
-/// Of a message that was cut nothing is left that reads as one.
+/// What is left of a message that was cut is none.
 fn cut(queue: &mut VecDeque<Vec<u8>>, operand: usize) {
     if let Some(message) = queue.front_mut() {
         message.truncate(message.len() * (operand % 256) / 256);

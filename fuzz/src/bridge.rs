@@ -89,7 +89,8 @@ pub fn drive(script: &[u8]) {
                     }
                 }
                 Output::ToUpstream { link: to, call: sent, bytes, .. } => {
-                    assert!(json(&bytes).is_some());
+                    // Relayed byte for byte, with lone surrogates and huge numbers.
+                    assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok());
                     link = to;
                     call = sent.unwrap_or(call);
                 }

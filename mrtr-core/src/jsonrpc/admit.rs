@@ -278,7 +278,12 @@ impl<'a> Outline<'a> {
             let start = lex::skip_space(bytes, colon + 1);
             let end = lex::skip_value(bytes, start);
             let name = text.get(name..name_end).unwrap_or("");
+            let id = outline.id;
             outline.add(name, Json::trusted(text.get(start..end).unwrap_or("")));
+            if end == bytes.len() {
+                // The text was cut off here: of an id this may be the beginning of another one.
+                outline.id = id;
+            }
             at = lex::skip_space(bytes, end);
             before = b',';
         }
@@ -366,6 +371,10 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"x":NaN}}"#, None, true),
             (r#"{"jsonrpc":"2.0","method":"m","params":NaN}"#, None, true),
             ("NaN", None, false),
+            // Cut off: no id that is not seen to its end.
+            (r#"{"jsonrpc":"2.0","result":{},"id":7,"#, Some(7), false),
+            (r#"{"jsonrpc":"2.0","result":{},"id":7"#, None, false),
+            (r#"{"jsonrpc":"2.0","result":{},"id":"7"#, None, false),
         ] {
             let refused = admit(text.as_bytes(), &Limits::default()).unwrap_err();
             assert_eq!(refused.response_to, response_to.map(RequestId::from), "{text}");
