@@ -159,6 +159,18 @@ mod tests {
         }
     }
 
+    /// A whole block of what ends a run, whatever it is.
+    #[test]
+    fn nothing_but_ends_is_no_run() {
+        for byte in (0..=u8::MAX).filter(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+            for plain in 0..130 {
+                let mut text = [b'a'; 130];
+                text[plain..].fill(byte);
+                assert_eq!(skip_plain(&text, 0), plain, "{byte:#x} from {plain}");
+            }
+        }
+    }
+
     /// Two at once, as far apart as may be: the first ends the run, in a block too.
     #[test]
     fn the_first_of_two_ends_a_run() {

@@ -35,7 +35,9 @@ fn b_82_an_outline_of_what_is_not_json() {
     for (rest, id) in [
         (r#"","id":7,"method":"m"}"#, Some("7")),
         ("\n\u{1}\",\"id\":7,\"method\":\"m\"}", Some("7")),
-        ("\n\",\"id\":7", Some("7")),
+        ("\n\",\"id\":7,", Some("7")),
+        // Of a longer id, perhaps.
+        ("\n\",\"id\":7", None),
         ("\n", None),
         ("\u{1f}\\", None),
     ] {
