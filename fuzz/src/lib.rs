@@ -53,7 +53,12 @@ pub fn canonical(value: Json<'_>) -> Option<String> {
             if names(value) != members.len() {
                 return None;
             }
-            format!("{members:?}")
+            // Members as they are: escaped once more at each level they would double with each.
+            let mut out = "{".to_owned();
+            for (name, member) in members {
+                write!(out, "{name:?}:{member},").ok()?;
+            }
+            out + "}"
         }
     })
 }
