@@ -51,6 +51,8 @@ def execute(program: Program, tests: list, live: int, cpu: float, threads: int =
     environment = os.environ | {
         VARIABLE: str(live),
         "RUST_BACKTRACE": "0",
+        # The copies of a function share its frame, unless the compiler optimises.
+        "RUST_MIN_STACK": str(128 << 20),
         # The same inputs each time, not made smaller, and none written into the sources.
         "PROPTEST_RNG_SEED": "20260728",
         "PROPTEST_MAX_SHRINK_ITERS": "0",
