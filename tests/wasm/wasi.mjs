@@ -1,4 +1,4 @@
-// Runs a test binary for wasm32-wasip1 in Node: `wasi.mjs PROGRAM.wasm ARGUMENTS…`. For cargo's `runner`.
+// Runs a test binary for wasm32-wasip1 in Node: `wasi.mjs PROGRAM.wasm ARGUMENTS…`. By `wasi`, its neighbour.
 import { readFileSync } from "node:fs";
 import { WASI } from "node:wasi";
 
@@ -7,4 +7,5 @@ const here = process.cwd();
 const [program, ...args] = process.argv.slice(2);
 const wasi = new WASI({ version: "preview1", args: [program, ...args], env: process.env, preopens: { [here]: here } });
 const instance = await WebAssembly.instantiate(new WebAssembly.Module(readFileSync(program)), wasi.getImportObject());
-process.exitCode = wasi.start(instance);
+// At once: what Node does at its end is not needed, and not always survived.
+process.reallyExit(wasi.start(instance));
