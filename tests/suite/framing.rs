@@ -146,6 +146,34 @@ fn what_stands_before_the_end_of_input_counts_r183() {
     assert_eq!(finish(b""), None);
 }
 
+/// R-183: of a peer that dies in the middle of a line, that line is lost; one that is only unusual is not.
+#[test]
+fn what_was_cut_off_by_the_end_of_input_does_not_count_r183() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    for (last, kept) in [
+        (r#"{"id":1,"result":{}}"#, true),
+        ("[1]", true),
+        (r#"{"a":1,"a":2}"#, true),
+        (&deep, true),
+        (r#"{"id":1,"result":{"#, false),
+        (r#"{"id":1"#, false),
+        ("xx", false),
+        ("", false),
+    ] {
+        let mut decoder = LineDecoder::new(1_000);
+        decoder.push(b"{}\n");
+        decoder.push(last.as_bytes());
+        assert_eq!(decoder.next(), Some(Ok(b"{}".as_slice())));
+        assert_eq!(decoder.next(), None);
+        assert_eq!(decoder.finish_whole(), kept.then_some(Ok(last.as_bytes())), "{last}");
+    }
+    let mut decoder = LineDecoder::new(4);
+    decoder.push(b"a\n12345");
+    assert_eq!(decoder.next(), Some(Ok(b"a".as_slice())));
+    assert_eq!(decoder.next(), None);
+    assert!(decoder.finish_whole().is_some_and(|line| line.is_err()), "what is too long is still told");
+}
+
 #[test]
 fn writers_keep_a_message_on_one_line_r182_r183() {
     let pretty = b"{\r\n  \"a\": 1\n}";

@@ -3,6 +3,10 @@
 use alloc::vec::Vec;
 
 use super::clear;
+use crate::{
+    jsonrpc::{Json, Refusal},
+    limits::Limits,
+};
 
 /// A line had more bytes than the decoder's limit. It was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +91,16 @@ impl LineDecoder {
         self.next()
     }
 
+    /// The same for a peer that may have died in the middle of a line: what is no JSON to its end is lost with it, so that
+    /// whoever waits hears that the peer has ended, and not that it said something odd.
+    ///
+    /// # Errors
+    ///
+    /// [`LineTooLong`], as from [`next`](Self::next).
+    pub fn finish_whole(&mut self) -> Option<Result<&[u8], LineTooLong>> {
+        self.finish().filter(|last| !last.is_ok_and(is_cut))
+    }
+
     /// How the last line that was too long began, up to 1 KiB of it: enough to tell what it replied to. Empty before
     /// the first [`LineTooLong`].
     #[must_use]
@@ -143,4 +157,10 @@ impl core::fmt::Debug for LineDecoder {
 
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+/// Whether this is no JSON to its end, whatever else may be wrong with it.
+fn is_cut(line: &[u8]) -> bool {
+    let parsed = core::str::from_utf8(line).map(|text| Json::parse(text, &Limits::default()));
+    matches!(parsed, Err(_) | Ok(Err(Refusal::Syntax { .. })))
 }

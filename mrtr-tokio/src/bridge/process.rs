@@ -125,7 +125,7 @@ async fn read(link: LinkId, input: impl AsyncRead, limit: usize, events: &Events
         }
     }
     // A last line without an end has still been said.
-    match decoder.finish().map(|last| last.map(<[u8]>::to_vec)) {
+    match decoder.finish_whole().map(|last| last.map(<[u8]>::to_vec)) {
         Some(Ok(bytes)) => events.send(In::Upstream { link, call: None, bytes, permit: None }),
         Some(Err(_)) => events.send(In::Overlong { link, beginning: decoder.overlong().to_vec() }),
         None => {}

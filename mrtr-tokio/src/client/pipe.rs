@@ -9,10 +9,8 @@ use std::{
 };
 
 use mrtr_core::{
-    Limits,
     client::connection::Via,
     framing::{LineDecoder, write_line},
-    jsonrpc::{Json, Refusal},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
@@ -203,19 +201,11 @@ async fn read(input: impl AsyncRead, machine: &Machine) -> Silent {
             }
         }
     }
-    // A last line without an end has still been said if it is whole: what a process was at when it died is lost with it.
-    if let Some(Ok(line)) = decoder.finish()
-        && is_whole(line)
-    {
+    // A last line without an end has still been said.
+    if let Some(Ok(line)) = decoder.finish_whole() {
         machine.message(Via::Pipe, line);
     }
     silent
-}
-
-/// Whether this is JSON to its end, whatever else may be wrong with it.
-fn is_whole(line: &[u8]) -> bool {
-    let parsed = std::str::from_utf8(line).map(|text| Json::parse(text, &Limits::default()));
-    !matches!(parsed, Err(_) | Ok(Err(Refusal::Syntax { .. })))
 }
 
 impl fmt::Debug for Pipe {
