@@ -1,3 +1,4 @@
+import { join } from "./body.js";
 import { ConfigError, McpError } from "./errors.js";
 import { NotSent, ResumeError, StateRefused, Stopped, TimedOut, TransportError, Violation } from "./failures.js";
 import type { Dialer, Trip } from "./glue.js";
@@ -357,13 +358,7 @@ async function whole(response: Response, limit: number): Promise<Uint8Array> {
     if (length > limit) throw new TransportError(`the reply is over the limit of ${limit} bytes`);
     chunks.push(value);
   }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
+  return join(chunks, length);
 }
 
 function declared({ elicit, sample, roots }: Answerers): ClientOptions["capabilities"] {
