@@ -49,6 +49,7 @@
 //! | `config`, `output`, `failure` | what goes in, what comes out, why there is no response |
 //! | `host`, `questions` | hosts' connections and the messages they bring; what legacy hosts are asked |
 //! | `route`, `resources` | which upstream a request is for; whose a resource is |
+//! | `gather` | lists of several upstreams, put together |
 //! | `relay` | one request, one response, all four ways |
 //! | `listen` | changes of lists and resources |
 //! | `profile` | who the upstreams are, for `server/discover` and `initialize` |
@@ -63,6 +64,7 @@
 mod config;
 mod dialogue;
 mod failure;
+mod gather;
 mod handoff;
 mod host;
 mod inbox;
@@ -97,13 +99,13 @@ pub use sessions::{EventId, HostSessions, Missed, Posted, Resumed, SessionBounds
 
 use self::{
     dialogue::Dialogue,
+    gather::Gather,
     handoff::{Forwarded, Remotes},
     host::{Host, Open},
     link::{Link, Purpose, Sent, UpstreamState},
     parked::Parked,
     pool::Queued,
     profile::Curious,
-    route::Gather,
     state::{Random, Vault},
     timers::{Timers, Whom},
 };
