@@ -5,6 +5,8 @@ mod failures;
 mod handoff;
 mod hosts;
 mod inbox;
+mod own;
+mod pairs;
 mod params;
 mod parked;
 mod pools;
@@ -15,6 +17,7 @@ mod resumption;
 mod scripts;
 mod simulation;
 mod upstreams;
+mod urls;
 
 use mrtr_tests::bridge::World;
 use serde_json::{Value, json};

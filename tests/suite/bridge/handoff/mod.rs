@@ -72,6 +72,14 @@ fn handed(other: &mut World, owner: &mut World, state: &Value) -> (HostId, Vec<S
     (host, said)
 }
 
+/// The upstream's call ends at the owner, and its result reaches the host at the other.
+fn ends(owner: &mut World, other: &mut World, (link, call): (LinkId, i64), host: HostId) {
+    owner.result(link, call, text("done"));
+    let reply = posted(owner, other);
+    other.peer(&reply);
+    assert_eq!(other.reply(host)["result"]["content"], text("done")["content"]);
+}
+
 /// Nothing is left of any hand-off.
 fn over(world: &World) {
     rests(world);
@@ -116,10 +124,7 @@ fn a_retry_is_handed_to_the_owner_and_its_reply_comes_back() {
     let request = posted(&mut other, &owner);
     owner.peer(&request);
     assert_eq!(owner.take().len(), 2);
-    owner.result(link, call, text("done"));
-    let reply = posted(&mut owner, &other);
-    other.peer(&reply);
-    assert_eq!(other.reply(host)["result"]["content"], text("done")["content"]);
+    ends(&mut owner, &mut other, (link, call), host);
     over(&owner);
     over(&other);
     // A reply that was lost on the way is found again by the same retry.
@@ -241,10 +246,7 @@ fn a_draining_owner_serves_others() {
     assert!(!owner.bridge.is_idle());
     let (host, _) = handed(&mut other, &mut owner, &state);
     assert!(!owner.bridge.is_idle());
-    owner.result(link, call, text("done"));
-    let reply = posted(&mut owner, &other);
-    other.peer(&reply);
-    assert_eq!(other.reply(host)["result"]["content"], text("done")["content"]);
+    ends(&mut owner, &mut other, (link, call), host);
     assert!(owner.bridge.is_idle());
     // A forwarder that ends tells its host so, and takes nothing from the owner.
     let (_, _, state) = park_with(&mut other, &json!({"arguments": {"a": 1}}));

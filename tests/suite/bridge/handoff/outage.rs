@@ -26,10 +26,7 @@ fn while_nobody_can_be_reached() {
     assert!(owner.take().is_empty() && other.take().is_empty());
     let (host, said) = handed(&mut other, &mut owner, &state);
     assert_eq!(said.len(), 1);
-    owner.result(link, call, text("done"));
-    let reply = posted(&mut owner, &other);
-    other.peer(&reply);
-    assert_eq!(other.reply(host)["result"]["content"], text("done")["content"]);
+    ends(&mut owner, &mut other, (link, call), host);
 }
 
 /// What was acknowledged survives: the store has lost the reply, the request is said once more, the reply comes again.
