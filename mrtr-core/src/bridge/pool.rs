@@ -261,6 +261,23 @@ impl Bridge {
         self.settle(id, now);
     }
 
+    /// A call that will be made again gives its session back. If it was cancelled, there is nothing to wait for: the session
+    /// is closed at once, unless somebody else's request is on it.
+    pub(super) fn leave(&mut self, id: LinkId, owner: &Owner, cancelled: Option<i64>, now: Timestamp) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let upstream = link.upstream;
+        let Some(session) = link.session() else { return };
+        if cancelled.is_none() || !session.in_flight.is_empty() || session.listeners > 0 {
+            self.give_back(id, owner, cancelled, now);
+            return self.settle(id, now);
+        }
+        if session.call.take().is_some() {
+            self.free_share(upstream, owner);
+        }
+        self.close_link(id, &gone(), now);
+        self.serve_queue(now);
+    }
+
     /// A call that has a session alone has failed here and may still run there: as if it was cancelled, the session takes
     /// nothing else.
     pub(super) fn doubt(&mut self, id: LinkId, call: i64, now: Timestamp) {

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{
-    RESEND, SENDS,
+    PATIENCE, RESEND,
     message::{self, Head, Kind},
 };
 use crate::{
@@ -31,8 +31,10 @@ struct Handed {
     /// Principal and request.
     payload: Vec<u8>,
     acknowledged: bool,
-    /// How often it was sent without acknowledgement.
-    sends: u8,
+    /// Without a word of the owner until then, it is gone. However often the connection breaks meanwhile.
+    until: Timestamp,
+    /// Whether the owner still has its time to answer after an outage: once between two words of it.
+    spare: bool,
     /// Of the last message to the owner.
     turn: u32,
     /// Of the last message of the owner: what is not newer came before.
@@ -98,7 +100,8 @@ impl Bridge {
             round,
             payload,
             acknowledged: false,
-            sends: 0,
+            until: now.saturating_add(PATIENCE),
+            spare: false,
             turn: 0,
             heard: 0,
             timer: None,
@@ -110,13 +113,12 @@ impl Bridge {
 
     /// Sends a request (again), and waits for word of its owner.
     fn send_request(&mut self, number: u64, now: Timestamp) {
-        let silence = self.silence();
         let Some(handed) = self.forwarded.open.get_mut(&number) else { return };
-        let wait = if handed.acknowledged { silence } else { RESEND };
-        handed.sends = handed.sends.saturating_add(1);
+        let again =
+            if handed.acknowledged { handed.until } else { now.saturating_add(RESEND).min(handed.until) };
         let head = handed.next(self.epoch, number);
         let payload = message::sent_at(now, &handed.payload);
-        self.timers.set(Whom::Handed(number), &mut handed.timer, Some(now.saturating_add(wait)));
+        self.timers.set(Whom::Handed(number), &mut handed.timer, Some(again));
         if !self.post(Kind::Request, head, &payload, RESEND) {
             self.end_handed(number, &RpcError::internal("the call cannot be handed over"));
         }
@@ -125,7 +127,7 @@ impl Bridge {
     pub(in crate::bridge) fn handed_due(&mut self, number: u64, now: Timestamp) {
         let Some(handed) = self.forwarded.open.get_mut(&number) else { return };
         handed.timer = None;
-        if !handed.acknowledged && handed.sends < SENDS {
+        if now < handed.until {
             self.counts.resent += 1;
             return self.send_request(number, now);
         }
@@ -160,6 +162,11 @@ impl Bridge {
     pub(super) fn forward_again(&mut self, now: Timestamp) {
         let numbers: Vec<u64> = self.forwarded.open.keys().copied().collect();
         for number in numbers {
+            if let Some(handed) = self.forwarded.open.get_mut(&number)
+                && core::mem::take(&mut handed.spare)
+            {
+                handed.until = handed.until.max(now.saturating_add(PATIENCE));
+            }
             self.counts.resent += 1;
             self.send_request(number, now);
         }
@@ -198,8 +205,8 @@ impl Bridge {
         if !core::mem::replace(&mut handed.acknowledged, true) {
             self.counts.acknowledged += 1;
         }
-        let until = now.saturating_add(silence);
-        self.timers.set(Whom::Handed(head.number), &mut handed.timer, Some(until));
+        (handed.until, handed.spare) = (now.saturating_add(silence), true);
+        self.timers.set(Whom::Handed(head.number), &mut handed.timer, Some(handed.until));
         let (host, id) = (handed.host, handed.id.clone());
         match (kind, message::read_message(opened)) {
             (Kind::Message, Some((bytes, None))) => self.tell(host, HostStream::Request(id), bytes.into()),

@@ -50,8 +50,8 @@ use crate::{seal::BlobKind, time::Timestamp};
 /// After which a request without acknowledgement is sent again.
 const RESEND: Duration = Duration::from_secs(1);
 
-/// How often it is sent at most.
-const SENDS: u8 = 5;
+/// After which an owner that has not acknowledged a request is gone.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Without a sign of life of the other side for so many of its intervals it counts as gone.
 const SILENCE: u32 = 4;

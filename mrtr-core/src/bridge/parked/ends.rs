@@ -176,8 +176,12 @@ impl Bridge {
                     session.in_flight.remove(&id);
                 }
             }
-            self.give_back(link, &owner, in_flight, now);
-            self.settle(link, now);
+            if why == Unanswered::Later {
+                self.leave(link, &owner, in_flight, now);
+            } else {
+                self.give_back(link, &owner, in_flight, now);
+                self.settle(link, now);
+            }
         }
         self.forget(call);
     }

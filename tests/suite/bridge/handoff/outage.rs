@@ -92,3 +92,84 @@ fn an_outage_that_takes_too_long() {
     other.peer(&reply);
     assert_eq!(other.reply(host)["result"]["content"], text("done")["content"]);
 }
+
+/// The owner's silence is measured from its last word: a connection that breaks again and again makes it no longer, and
+/// after an outage a living owner has its time to answer.
+#[test]
+fn an_owner_that_is_gone_while_the_connection_breaks() {
+    let (mut owner, mut other) = (replica(1), replica(2));
+    let (_, _, state) = park(&mut owner);
+    handed(&mut other, &mut owner, &state);
+    let mut seconds = 0;
+    let failed = loop {
+        other.pass(Duration::from_secs(1));
+        seconds += 1;
+        if let Some(Said::Host { raw, .. }) = other.take().first() {
+            break serde_json::from_str::<Value>(raw).unwrap();
+        }
+        assert!(seconds < 70);
+        other.reachable(false);
+        other.reachable(true);
+        posted(&mut other, &owner);
+    };
+    assert_eq!(seconds, 60);
+    assert!(failed["error"]["message"].as_str().unwrap().contains("not run again"));
+    over(&other);
+}
+
+/// After an outage a living owner has its time to answer, once between two words of it.
+#[test]
+fn an_owner_that_lives_is_heard_after_an_outage() {
+    let (mut owner, mut other) = (replica(1), replica(2));
+    let (_, _, state) = park(&mut owner);
+    let (host, _) = handed(&mut other, &mut owner, &state);
+    other.pass(Duration::from_secs(58));
+    other.reachable(false);
+    other.pass(Duration::from_millis(1_900));
+    other.reachable(true);
+    posted(&mut other, &owner);
+    other.pass(Duration::from_secs(4));
+    assert!(other.take().is_empty());
+    other.reachable(false);
+    other.reachable(true);
+    let sent = posted(&mut other, &owner);
+    owner.reachable(false);
+    owner.pass(Duration::from_millis(63_900));
+    owner.reachable(true);
+    owner.peer(&sent);
+    let said = owner.take();
+    other.peer(&for_peer(&said[0], &other));
+    other.pass(Duration::from_secs(59));
+    assert!(other.take().is_empty(), "a word of it counts again");
+    other.reachable(false);
+    other.reachable(true);
+    posted(&mut other, &owner);
+    other.pass(Duration::from_secs(4));
+    // The second outage gives it nothing more.
+    other.reachable(false);
+    other.reachable(true);
+    posted(&mut other, &owner);
+    other.pass(Duration::from_secs(1));
+    assert_eq!(other.reply(host)["error"]["code"], -32603);
+    over(&other);
+}
+
+/// An owner that has not acknowledged a request has five seconds, however often it is said within them.
+#[test]
+fn repetitions_do_not_make_it_longer() {
+    let (mut owner, mut other) = (replica(1), replica(2));
+    let (_, _, state) = park(&mut owner);
+    let host = retry(&mut other, "alice", &state);
+    posted(&mut other, &owner);
+    let mut said = Vec::new();
+    for _ in 0..50 {
+        assert!(!said.iter().any(|said| matches!(said, Said::Host { .. })));
+        // A connection that was made anew before anybody noticed that it had broken.
+        other.reachable(true);
+        other.pass(Duration::from_millis(100));
+        said.extend(other.take());
+    }
+    let [copies @ .., Said::Host { host: to, .. }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((copies.len(), *to), (50, host));
+    over(&other);
+}
