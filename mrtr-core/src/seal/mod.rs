@@ -77,9 +77,9 @@
 //! "request"    32 bytes that name method, target and arguments
 //! ```
 //!
-//! **Entropy.** 32 bytes a round. Expanded(info) = HKDF-SHA256(salt "mrtr/v1/entropy", ikm entropy, info). The n-th
-//! nonce drawn from it, n from 0, is Expanded("nonce" ‖ n in 4 bytes), 24 bytes; a new exchange id is
-//! Expanded("exchange"), 16 bytes.
+//! **Entropy.** 32 bytes a round, from a cryptographic source. Expanded(info) = HKDF-Expand-SHA256(prk entropy, info). The
+//! n-th nonce drawn from it, n from 0, is Expanded("nonce" ‖ n in 4 bytes), 24 bytes; a new exchange id is
+//! Expanded("exchange"), 16 bytes. (Whoever opens a token need not know this.)
 //!
 //! **Tickets** are tokens under their own key, with the body exchange id 16 ‖ expires 6 ‖ bound audience 16 ‖ bound
 //! principal 16 ‖ key of the ask (1 to 128 bytes of UTF-8).

@@ -21,7 +21,7 @@ import sys
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 VERSION = 1
 SUITES = {"hmac-sha256": 1, "xchacha20-poly1305": 2, "aes-256-gcm": 3}
@@ -111,12 +111,16 @@ def text(raw):
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
+def expand(entropy, info, length):
+    return HKDFExpand(algorithm=hashes.SHA256(), length=length, info=info).derive(entropy)
+
+
 def entropy_nonce(entropy, n=0):
-    return hkdf(entropy, b"nonce" + struct.pack(">I", n), 24, salt=b"mrtr/v1/entropy")
+    return expand(entropy, b"nonce" + struct.pack(">I", n), 24)
 
 
 def entropy_exchange(entropy):
-    return hkdf(entropy, b"exchange", 16, salt=b"mrtr/v1/entropy")
+    return expand(entropy, b"exchange", 16)
 
 
 def length(b):
