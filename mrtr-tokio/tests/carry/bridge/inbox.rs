@@ -176,6 +176,18 @@ async fn questions_are_answered_over_loopback() {
     std::fs::write(&other, TOKEN).unwrap();
     let (_, err, code) = inbox(address, &other, &["list"]).await;
     assert!(code == 4 && err.contains("token"), "{err}");
+    // A link that leads nowhere is no place for one, and what is wrong is said of the right file.
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(folder.join("nothing"), &link).unwrap();
+    let nowhere = ["--inbox", &at, "--inbox-token-file", link.to_str().unwrap()];
+    let elsewhere = ["--inbox", &free().to_string(), "--inbox-token-file", link.to_str().unwrap()];
+    for words in [
+        [&["inbox", "list"][..], &nowhere].concat(),
+        [&["bridge", "--stdio", "--era", "legacy"][..], &elsewhere, &["--", "true"]].concat(),
+    ] {
+        let (_, err, code) = run(&words).await;
+        assert!(code == 2 && err.contains("symbolic link") && !err.contains("key file"), "{words:?}: {err}");
+    }
     // Neither is one that others can read.
     std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let (_, err, code) = inbox(address, &other, &["list"]).await;
