@@ -101,6 +101,53 @@ async fn it_listens_on_this_machine_only() {
     }
 }
 
+/// Everybody on this machine can connect: whoever says nothing, or never ends its head, shuts nobody out for long, and
+/// does not fill the log either.
+#[tokio::test]
+async fn who_says_nothing_shuts_nobody_out() {
+    let address = free();
+    let at = address.to_string();
+    let args = [
+        "--log",
+        "warn",
+        "bridge",
+        "--listen",
+        "127.0.0.1:0",
+        "--era",
+        "legacy",
+        "--inbox",
+        &at,
+        "--inbox-token-env",
+        "TOKEN",
+        "--",
+        MRTR,
+        "serve",
+        "--stdio",
+    ];
+    let bridge = Listening::start_with(&args, |command| {
+        command.env("TOKEN", TOKEN);
+    })
+    .await;
+    let mut idle = Vec::new();
+    for number in 0..200 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"POST /inbox HTTP/1.1\r\nHost: loc").await.unwrap();
+        }
+        idle.push(stream);
+    }
+    let lines =
+        format!("Host: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let asked = post(address, "POST /inbox", &lines, r#"{"op":"list"}"#);
+    let (status, _, body) = tokio::time::timeout(Duration::from_secs(10), asked).await.expect("let in");
+    assert_eq!((status, &*body), (200, r#"{"entries":[]}"#));
+    drop(idle);
+    let logged = bridge.end().await;
+    let full = logged.lines().filter(|line| line.contains("further ones wait")).count();
+    assert!((1..=8).contains(&full), "{logged}");
+    assert!(!logged.contains(TOKEN));
+}
+
 fn free() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
