@@ -34,8 +34,7 @@
 //! ```
 
 use std::{
-    fs::File,
-    io::{self, Read as _, Write as _},
+    io,
     path::{Path, PathBuf},
     sync::Once,
 };
@@ -44,8 +43,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use mrtr_core::seal::{KeyRing, KeyTooShort, RingError, Sealer, Secret};
 use zeroize::Zeroizing;
 
+pub(crate) mod file;
 mod rotation;
 
+use file::FileFault;
 pub use rotation::Keys;
 
 /// Where a secret comes from. `Debug` shows no bytes.
@@ -140,7 +141,7 @@ impl KeySource<'_> {
                          other replica, calls that wait for an answer are refused"
                     );
                 });
-                Ok(Secret::from_bytes(&*random()?)?)
+                Ok(Secret::from_bytes(&*random().map_err(KeyError::Entropy)?)?)
             }
         }
     }
@@ -173,6 +174,11 @@ impl core::fmt::Debug for KeySource<'_> {
 ///
 /// [`KeyError::Entropy`].
 pub fn generate() -> Result<Zeroizing<String>, KeyError> {
+    random_text().map_err(KeyError::Entropy)
+}
+
+/// 32 random bytes as text: a key, or another secret that cannot be guessed.
+pub(crate) fn random_text() -> io::Result<Zeroizing<String>> {
     Ok(encode(&*random()?))
 }
 
@@ -182,17 +188,8 @@ pub fn generate() -> Result<Zeroizing<String>, KeyError> {
 ///
 /// If the file exists or cannot be written.
 pub fn generate_file(path: &Path) -> Result<(), KeyError> {
-    let failed = |error| KeyError::File { path: path.into(), error };
     let text = generate()?;
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.write_all(b"\n"))
-        .and_then(|()| file.sync_all())
-        .map_err(failed)
+    file::write_new(path, &text).map_err(|error| KeyError::File { path: path.into(), error })
 }
 
 /// The bytes of a key's text. White space around it does not matter.
@@ -209,9 +206,9 @@ fn encode(bytes: &[u8]) -> Zeroizing<String> {
     Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-fn random() -> Result<Zeroizing<[u8; 32]>, KeyError> {
+fn random() -> io::Result<Zeroizing<[u8; 32]>> {
     let mut bytes = Zeroizing::new([0; 32]);
-    getrandom::fill(&mut *bytes).map_err(|error| KeyError::Entropy(error.into()))?;
+    getrandom::fill(&mut *bytes)?;
     Ok(bytes)
 }
 
@@ -219,24 +216,12 @@ fn secret(text: &str) -> Result<Secret, KeyError> {
     Ok(Secret::from_bytes(&decode(text)?)?)
 }
 
-/// Bytes of a key file that are read: far more than any key has.
-const FILE_BYTES: u64 = 64 << 10;
-
-/// The text of a file that only its owner can read.
-pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
-    let failed = |error| KeyError::File { path: path.into(), error };
-    let file = File::open(path).map_err(failed)?;
-    // Of the open file, not of the path: what is checked is what is read.
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::MetadataExt::mode(&file.metadata().map_err(failed)?) & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(KeyError::Mode { path: path.into(), mode });
-        }
-    }
-    let mut text = Zeroizing::new(String::with_capacity(128));
-    file.take(FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
-    Ok(text)
+/// The text of a key file.
+fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
+    file::read(path).map_err(|fault| match fault {
+        FileFault::Io(error) => KeyError::File { path: path.into(), error },
+        FileFault::Mode(mode) => KeyError::Mode { path: path.into(), mode },
+    })
 }
 
 #[cfg(test)]
@@ -278,6 +263,16 @@ mod tests {
         let made = KeySource::File(&path).secret().unwrap();
         assert!(matches!(generate_file(&path), Err(KeyError::File { .. })));
         assert_eq!(KeySource::File(&path).secret().unwrap().key_id(), made.key_id());
+        // A link that leads nowhere is there to one and not there to the other.
+        let link = path.with_extension("link");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(path.with_extension("none"), &link).unwrap();
+        for error in [generate_file(&link).unwrap_err(), KeySource::File(&link).secret().unwrap_err()] {
+            let text =
+                format!("the key file {}: it is a symbolic link to a file that is not there", link.display());
+            assert!(error.to_string().ends_with(&text), "{error}");
+        }
+        std::fs::remove_file(&link).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         let error = KeySource::File(&path).secret().unwrap_err();
         assert!(matches!(error, KeyError::Mode { mode: 0o640, .. }), "{error}");

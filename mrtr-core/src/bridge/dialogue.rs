@@ -8,7 +8,7 @@ use super::{
     host::{AskedHost, Parts, Whose},
     inbox::{Asker, Entry},
     link::{Purpose, Then},
-    relay::{class_of, head, progress, progress_of, renamed},
+    relay::{class_of, head, progress, progress_of, renamed, result_error},
     timers::Whom,
 };
 use crate::{
@@ -207,7 +207,7 @@ impl Bridge {
             Ok(ResultKind::InputRequired(interim)) => self.next_round(call, &interim, now),
             Err(fault) => {
                 crate::trace::warn!(fault = %fault, "the upstream's result breaks the protocol");
-                let error = RpcError::internal("the upstream's result is not valid");
+                let error = result_error(&fault, "the upstream's result is not valid");
                 self.end_dialogue(call, ReplyClass::Internal, &error);
             }
         }

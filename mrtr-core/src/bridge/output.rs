@@ -209,7 +209,7 @@ pub struct Counts {
     pub acknowledged: u64,
     /// Hand-offs sent again.
     pub resent: u64,
-    /// Calls whose owner is gone: what became of them nobody can tell.
+    /// Retries whose call's owner is gone, or cannot be reached from here: what became of the call nobody can tell.
     pub handed_lost: u64,
     /// Hand-offs that failed because other processes could not be reached.
     pub unreachable: u64,

@@ -20,7 +20,7 @@ use super::{Endpoint, ReplyBody, exchange::raised, patience::Patient, rules};
 pub struct Options {
     /// The one path that is served. Default `/mcp`.
     pub path: String,
-    /// Connections at once. Further ones wait in the listener's queue. Default 4,096.
+    /// Connections at once. Further ones wait in the listener's queue, and that is logged. Default 4,096.
     pub connections: usize,
     /// How long a connection may lie idle, and how long the head of a request may take. Default 30 s.
     pub idle: Duration,
@@ -123,11 +123,12 @@ pub(crate) async fn carry<F: Front>(
     let (stop, _) = watch::channel(false);
     let shared = Arc::new((endpoint, options));
     let mut shutdown = pin!(shutdown);
+    let mut full = 0;
     loop {
         let (stream, permit) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &connections) => accepted,
+            accepted = accept(&listener, &connections, &mut full) => accepted,
         };
         tokio::spawn(connection(stream, Arc::clone(&shared), stop.subscribe(), permit));
     }
@@ -151,13 +152,29 @@ pub(crate) async fn carry<F: Front>(
 /// Fewer bytes hyper does not take for its buffers.
 const LEAST_BUFFER: usize = 8 << 10;
 
-/// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+/// The next connection, once there is room for it. `full` counts how often there was none.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+    full: &mut u64,
+) -> (TcpStream, OwnedSemaphorePermit) {
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(connections).acquire_owned().await else {
-            return std::future::pending().await;
+        let free = match Arc::clone(connections).try_acquire_owned() {
+            Ok(permit) => Ok(permit),
+            Err(_) => {
+                *full = full.saturating_add(1);
+                // Whoever keeps the door full must not be able to fill the log.
+                if full.is_power_of_two() {
+                    tracing::warn!(
+                        total = *full,
+                        "as many connections are open as may be: further ones wait"
+                    );
+                }
+                Arc::clone(connections).acquire_owned().await
+            }
         };
+        // The semaphore is never closed.
+        let Ok(permit) = free else { return std::future::pending().await };
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),
             // The peer left before it was its turn, or this process has no more files: the next one may do better.

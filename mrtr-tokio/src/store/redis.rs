@@ -47,7 +47,13 @@ struct Inner {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// The address is none, or nobody answers there, or who answers is no Redis.
+    /// It is no address of a Redis. What it is is not said: there may be a password in it.
+    #[error("not the url of a Redis, redis://[user:password@]host[:port][/database]")]
+    Url,
+    /// The address asks for TLS, which is not spoken here.
+    #[error("no TLS is spoken to a Redis here: give redis:// to a proxy beside this process that speaks it")]
+    Tls,
+    /// Nobody answers at the address, or who answers is no Redis.
     #[error("the Redis cannot be reached: {0}")]
     Unreachable(#[source] redis::RedisError),
     /// It did not answer in time.
@@ -76,7 +82,7 @@ impl Redis {
 
 /// A Redis that answers and evicts nothing.
 pub(crate) async fn checked(url: &str) -> Result<(Client, MultiplexedConnection), RedisError> {
-    let client = Client::open(url).map_err(RedisError::Unreachable)?;
+    let client = Client::open(url).map_err(|_| not_opened(url))?;
     let asked = async {
         let mut connection = client.get_multiplexed_async_connection().await?;
         // Not `CONFIG GET`, which services that are managed by others often forbid.
@@ -89,6 +95,15 @@ pub(crate) async fn checked(url: &str) -> Result<(Client, MultiplexedConnection)
     match policy {
         Some("noeviction") => Ok((client, connection)),
         other => Err(RedisError::Evicts { policy: other.unwrap_or_default().to_owned() }),
+    }
+}
+
+/// Why there is no client for an address.
+fn not_opened(url: &str) -> RedisError {
+    let scheme = url.trim_start().split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("rediss" | "valkeys") => RedisError::Tls,
+        _ => RedisError::Url,
     }
 }
 

@@ -273,6 +273,60 @@ fn a_state_that_is_too_large_is_named() {
     );
 }
 
+/// A result of a modern upstream that is over a bound of the bridge is an error that names the bound, for hosts of both
+/// eras; one that is none of the protocol's says nothing of bounds.
+#[test]
+fn a_result_over_a_bound_names_the_bound() {
+    let asks = |count: usize| -> Value {
+        let ask = json!({"method": "roots/list"});
+        (0..count).map(|n| (format!("k{n}"), ask.clone())).collect::<serde_json::Map<_, _>>().into()
+    };
+    let cases = [
+        (
+            json!({"requestState": "s".repeat(3_000_000)}),
+            "result.requestState of 3000000 bytes is over the limit of 262144 (Limits::state_accepted)",
+        ),
+        (
+            json!({"inputRequests": asks(65)}),
+            "result.inputRequests has more than 64 entries (Limits::asks_accepted)",
+        ),
+        (json!({"inputRequests": 1}), "not valid"),
+    ];
+    for (mut result, said) in cases {
+        result["resultType"] = json!("input_required");
+        let mut world = World::single(Transport::Pipe, Era::Modern);
+        let (host, _) = world.call("alice", &forms(), &json!({}));
+        let (link, sent) = opened(&mut world);
+        let id = serde_json::from_str::<Value>(&sent).unwrap()["id"].as_i64().unwrap();
+        world.result(link, id, result.clone());
+        let modern = world.reply(host)["error"].take();
+
+        let host = world.host(HostKind::Pipe, "alice");
+        let begin = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "h", "version": "1"}});
+        world.send(host, &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begin}));
+        let (link, discover) = world.sent();
+        world.result(
+            link,
+            discover["id"].as_i64().unwrap(),
+            json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}),
+        );
+        world.take();
+        world.send(host, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        world.take();
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t"}});
+        world.send(host, &call);
+        let (link, sent) = world.sent();
+        world.result(link, sent["id"].as_i64().unwrap(), result);
+        let legacy = world.reply(host)["error"].take();
+        for error in [modern, legacy] {
+            assert_eq!(error["code"], -32603);
+            let message = error["message"].as_str().unwrap();
+            assert!(message.starts_with("the upstream's ") && message.ends_with(said), "{message}");
+        }
+        rests(&world);
+    }
+}
+
 /// the host's stream closes, or the host says so: the upstream's request is cancelled its way.
 #[test]
 fn cancellation_r262_r187() {

@@ -62,6 +62,33 @@ fn urls_that_are_required_bt6_r235_r261() {
     rests(&world);
 }
 
+/// a url goes through as it is, whichever way the upstream asks, whatever scheme it has: what may be opened is for
+/// the host to say, which shows it in full.
+#[test]
+fn urls_go_through_as_they_are_r264() {
+    for url in ["javascript:alert(1)", "data:text/html,<b>", "app+x://h/%2f?a=%20#f", "HTTP://u@X.example:1"]
+    {
+        let asks = json!({"mode": "url", "elicitationId": "e", "message": "m", "url": url});
+        let required = json!({"code": -32042, "message": "open", "data": {"elicitations": [asks]}});
+        let question = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": asks});
+        let mut shown = Vec::new();
+        for (asked, error) in [(true, required), (false, question)] {
+            let mut world = World::single(Transport::Pipe, Era::Legacy);
+            let (host, _) = world.call("alice", &all(), &json!({}));
+            let (link, _, said) = world.begin("2025-11-25");
+            match asked {
+                true => world.error(link, said[1].json()["id"].as_i64().unwrap(), error),
+                false => world.up(link, &error),
+            }
+            world.pass(Duration::from_millis(10));
+            shown.push(world.reply(host)["result"]["inputRequests"]["u1"].take());
+        }
+        let expected =
+            json!({"method": "elicitation/create", "params": {"mode": "url", "message": "m", "url": url}});
+        assert_eq!(shown, [expected.clone(), expected]);
+    }
+}
+
 /// BT-6: a url that is refused ends the call; a host that cannot open any gets `-32021`; empty or malformed data is `-32603`.
 #[test]
 fn urls_that_are_not_opened_bt6() {

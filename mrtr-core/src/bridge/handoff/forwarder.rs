@@ -230,8 +230,16 @@ impl Bridge {
 }
 
 /// What became of the call nobody can tell, and so it is not made again (design: between replicas).
-pub(in crate::bridge) fn gone() -> RpcError {
+fn gone() -> RpcError {
     RpcError::internal("the process that held this call is gone; it is not run again")
+}
+
+/// A call of another process that this one has no way to; what became of it is not known here either.
+pub(in crate::bridge) fn elsewhere() -> RpcError {
+    RpcError::internal(
+        "this call is held by another process of the bridge, or was by one that has ended, and cannot be reached from \
+         here; it is not run again",
+    )
 }
 
 fn unreachable() -> RpcError {

@@ -41,7 +41,7 @@ use core::time::Duration;
 
 use self::message::{Head, Kind};
 pub(super) use self::{
-    forwarder::{Forwarded, gone},
+    forwarder::{Forwarded, elsewhere},
     owner::Remotes,
 };
 use super::{Bridge, Output};

@@ -228,9 +228,10 @@ impl Bridge {
             {
                 self.hand_over(host, m, (epoch, call, round), now);
             }
+            // Whether the other process lives, nobody here knows.
             Ok((Carried::Handle { .. }, _)) => {
                 self.counts.handed_lost += 1;
-                self.respond_error(host, id, ReplyClass::Internal, &handoff::gone());
+                self.respond_error(host, id, ReplyClass::Internal, &handoff::elsewhere());
             }
             Ok((Carried::Record(record), claims)) if replayed => {
                 self.run_again(attached, m, whose, digest, (record, claims), now);

@@ -7,6 +7,7 @@ mod pair;
 mod response;
 
 pub(super) use notes::progress;
+pub(super) use response::result_error;
 
 use super::{
     Bridge, HostId, HostStream, LinkId, Sent,
@@ -27,8 +28,8 @@ use crate::{
         params_to_legacy, params_to_modern, result_to_legacy, result_to_modern, write_message,
     },
     wire::{
-        AskKind, AskingMethod, ClientCapabilities, Era, InputRequest, LogLevel, ResultKind, Version, key,
-        read_result,
+        AskKind, AskingMethod, ClientCapabilities, Era, InputRequest, LogLevel, ResultFault, ResultKind,
+        Version, key, read_result,
     },
 };
 use alloc::{borrow::Cow, boxed::Box, format, string::String, vec::Vec};

@@ -117,8 +117,8 @@ impl Bridge {
             Ok(ResultKind::Complete(_)) => return,
             Err(fault) => {
                 crate::trace::warn!(fault = %fault, "the upstream's questions break the protocol");
-                return self
-                    .relay_failed(relay, &RpcError::internal("the upstream's questions are not valid"));
+                let error = result_error(&fault, "the upstream's questions are not valid");
+                return self.relay_failed(relay, &error);
             }
         };
         // by what this request declared, whoever asks.
@@ -243,6 +243,14 @@ impl Bridge {
             Err(error) => self.relay_failed(&relay, &error),
         }
     }
+}
+
+/// An interim result that is not passed on: which bound, by its name, if it is over one.
+pub(in crate::bridge) fn result_error(fault: &ResultFault, otherwise: &'static str) -> RpcError {
+    if matches!(fault, ResultFault::TooManyAsks { .. } | ResultFault::StateTooLarge { .. }) {
+        return RpcError::internal(format!("the upstream's {fault}"));
+    }
+    RpcError::internal(otherwise)
 }
 
 /// A question of a modern upstream with its name.

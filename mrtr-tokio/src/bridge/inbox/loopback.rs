@@ -28,10 +28,20 @@ const PATH: &str = "/inbox";
 /// Who answers, for the record.
 const BY: &str = "the bearer of the token";
 
-/// Connections at once: a person or two, and their scripts.
-const CONNECTIONS: usize = 32;
+/// Connections at once: a person or two, their scripts, and whoever else on this machine connects and says nothing.
+const CONNECTIONS: usize = 128;
 
-/// How long a body may take.
+/// How long one may say nothing, and how long the head of a request may take. Whoever has the token sends it at once;
+/// whoever has none must not shut them out: with [`CONNECTIONS`] in this time somebody's turn comes soon.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// How long one may take nothing of its reply.
+const STALL: Duration = Duration::from_secs(5);
+
+/// Bytes of a head: a token and a few short lines.
+const HEAD_BYTES: usize = 8 << 10;
+
+/// How long a body may take. Only one that came with the token is read.
 const WITHIN: Duration = Duration::from_secs(10);
 
 struct Door {
@@ -60,7 +70,14 @@ pub(in crate::bridge) async fn serve(
         bridge: bridge.clone(),
         token,
     };
-    let options = Options { path: PATH.into(), connections: CONNECTIONS, ..Options::default() };
+    let options = Options {
+        path: PATH.into(),
+        connections: CONNECTIONS,
+        idle: IDLE,
+        stall: STALL,
+        head_bytes: HEAD_BYTES,
+        ..Options::default()
+    };
     listen::carry(listener, door, options, pending()).await
 }
 

@@ -43,7 +43,8 @@ pub fn bind_inbox(path: &Path) -> io::Result<UnixListener> {
     listener
 }
 
-/// Serves whoever connects, for as long as it is polled.
+/// Serves whoever connects, for as long as it is polled. Only the owner of the socket can, so nobody is shut out by others:
+/// connections are not bounded, and one that says nothing is left alone.
 pub(in crate::bridge) async fn serve(bridge: &Bridge, listener: UnixListener) {
     loop {
         match listener.accept().await {

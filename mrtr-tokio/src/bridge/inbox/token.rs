@@ -1,12 +1,18 @@
 //! What shows that somebody may answer.
 
-use std::{fmt, io, path::Path};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use http::HeaderValue;
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-use crate::keys::{self, KeyError};
+use crate::keys::{
+    file::{self, FileFault},
+    random_text,
+};
 
 /// Characters that a token has at least: 128 random bits in base64.
 const LEAST: usize = 22;
@@ -28,9 +34,33 @@ pub enum TokenError {
     /// The environment variable is not there.
     #[error("the environment variable {0} is not set")]
     Unset(String),
-    /// The file cannot be read or written, or others may.
-    #[error("the inbox's token: {0}")]
-    File(#[from] KeyError),
+    /// The file cannot be read or written.
+    #[error("the file with the inbox's token, {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others can read or change the file.
+    #[error("the file with the inbox's token, {}, may be used by others (mode {mode:03o}): chmod 600", path.display())]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// What is in the file is none.
+    #[error("{}: {error}", path.display())]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: Box<Self>,
+    },
+    /// The system gives no entropy for one.
+    #[error("no entropy for the inbox's token: {0}")]
+    Entropy(io::Error),
 }
 
 impl InboxToken {
@@ -61,7 +91,11 @@ impl InboxToken {
     ///
     /// It cannot be read, others may read or change it, or what is in it is not fit.
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
-        Self::new(&keys::read(path)?)
+        let text = file::read(path).map_err(|fault| match fault {
+            FileFault::Io(error) => TokenError::File { path: path.into(), error },
+            FileFault::Mode(mode) => TokenError::Mode { path: path.into(), mode },
+        })?;
+        Self::new(&text).map_err(|error| TokenError::In { path: path.into(), error: Box::new(error) })
     }
 
     /// Makes a token and writes it into a file that only its owner can read.
@@ -70,7 +104,8 @@ impl InboxToken {
     ///
     /// If the file is there already, or cannot be written.
     pub fn make_file(path: &Path) -> Result<Self, TokenError> {
-        keys::generate_file(path)?;
+        let text = random_text().map_err(TokenError::Entropy)?;
+        file::write_new(path, &text).map_err(|error| TokenError::File { path: path.into(), error })?;
         Self::from_file(path)
     }
 
@@ -105,7 +140,7 @@ impl TokenError {
     /// Whether there is no such file.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::File(KeyError::File { error, .. }) if error.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::File { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
@@ -141,6 +176,43 @@ mod tests {
         ] {
             assert!(matches!(InboxToken::new(wrong), Err(TokenError::Text)), "{wrong:?}");
         }
-        assert!(InboxToken::new(&keys::generate().unwrap()).is_ok());
+        assert!(InboxToken::new(&random_text().unwrap()).is_ok());
+    }
+
+    /// It shares files' rules with keys, and not their name.
+    #[test]
+    fn a_fault_of_the_file_is_one_of_the_tokens_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = std::env::temp_dir().join(format!("mrtr-token-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        InboxToken::make_file(&at("good")).unwrap();
+        std::fs::copy(at("good"), at("open")).unwrap();
+        std::fs::set_permissions(at("open"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::copy(at("good"), at("short")).unwrap();
+        std::fs::write(at("short"), "short").unwrap();
+        std::os::unix::fs::symlink(at("nothing"), at("link")).unwrap();
+        let nowhere = "it is a symbolic link to a file that is not there";
+        for (made, name, said, missing) in [
+            (true, "good", "exists", false),
+            (true, "link", nowhere, false),
+            (false, "link", nowhere, true),
+            (false, "none", "o such file", true),
+            (false, "open", "mode 644", false),
+            (false, "short", "22 to 512 characters", false),
+        ] {
+            let path = at(name);
+            let error = if made { InboxToken::make_file(&path) } else { InboxToken::from_file(&path) };
+            let error = error.unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains(said) && text.contains("inbox's token") && !text.contains("key file"),
+                "{text}"
+            );
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
+            assert_eq!(error.is_missing(), missing, "{text}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -173,6 +173,46 @@ async fn a_principal_over_its_quota_of_parked_calls_is_told_so_and_no_other() {
     bridge.end().await;
 }
 
+/// What is no address of a Redis is bad usage and not a Redis that is away, by either way to say it; the value is not
+/// repeated, for it may hold a password.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn what_is_no_redis_is_bad_usage() {
+    let tls = "proxy";
+    for (url, said) in [
+        ("127.0.0.1:6379", "redis://["),
+        ("s3cr3t", "redis://["),
+        ("", "redis://["),
+        ("http://:s3cr3t@127.0.0.1:9/", "redis://["),
+        ("redis://:s3cr3t@127.0.0.1:99999", "redis://["),
+        ("redis:///", "redis://["),
+        ("rediss://:s3cr3t@127.0.0.1:9", tls),
+        ("REDISS://:s3cr3t@127.0.0.1:9", tls),
+    ] {
+        for way in [["--redis", url], ["--redis-env", "PLACE"]] {
+            let mut command = Command::new(MRTR);
+            command.args(["bridge", "--listen", "127.0.0.1:0", "--key-env", "SEALED_WITH"]).args(way);
+            command.args(["--", "true"]).stdin(Stdio::null());
+            command.env("PLACE", url).env("SEALED_WITH", &*mrtr_tokio::keys::generate().unwrap());
+            let output = command.output().await.unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{way:?}: {err}");
+            assert!(err.contains(way[0]) && err.contains(said), "{way:?}: {err}");
+            assert!(!err.contains("s3cr3t"), "{err}");
+        }
+    }
+    // One that is away is no bad usage.
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut command = Command::new(MRTR);
+    let key = mrtr_tokio::keys::generate().unwrap();
+    command.args(["bridge", "--listen", "127.0.0.1:0", "--key-env", "SEALED_WITH", "--redis"]);
+    command.arg(format!("redis://:s3cr3t@{nobody}")).args(["--", "true"]).env("SEALED_WITH", &*key);
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{err}");
+    assert!(err.contains("cannot be reached") && !err.contains("s3cr3t"), "{err}");
+}
+
 /// what is started is what the operator has named; it does not see the secrets of the bridge, unless they are
 /// given to it, and its beginning, its words and its end are logged.
 #[tokio::test]

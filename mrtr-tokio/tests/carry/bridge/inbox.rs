@@ -101,6 +101,53 @@ async fn it_listens_on_this_machine_only() {
     }
 }
 
+/// Everybody on this machine can connect: whoever says nothing, or never ends its head, shuts nobody out for long, and
+/// does not fill the log either.
+#[tokio::test]
+async fn who_says_nothing_shuts_nobody_out() {
+    let address = free();
+    let at = address.to_string();
+    let args = [
+        "--log",
+        "warn",
+        "bridge",
+        "--listen",
+        "127.0.0.1:0",
+        "--era",
+        "legacy",
+        "--inbox",
+        &at,
+        "--inbox-token-env",
+        "TOKEN",
+        "--",
+        MRTR,
+        "serve",
+        "--stdio",
+    ];
+    let bridge = Listening::start_with(&args, |command| {
+        command.env("TOKEN", TOKEN);
+    })
+    .await;
+    let mut idle = Vec::new();
+    for number in 0..200 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"POST /inbox HTTP/1.1\r\nHost: loc").await.unwrap();
+        }
+        idle.push(stream);
+    }
+    let lines =
+        format!("Host: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let asked = post(address, "POST /inbox", &lines, r#"{"op":"list"}"#);
+    let (status, _, body) = tokio::time::timeout(Duration::from_secs(10), asked).await.expect("let in");
+    assert_eq!((status, &*body), (200, r#"{"entries":[]}"#));
+    drop(idle);
+    let logged = bridge.end().await;
+    let full = logged.lines().filter(|line| line.contains("further ones wait")).count();
+    assert!((1..=8).contains(&full), "{logged}");
+    assert!(!logged.contains(TOKEN));
+}
+
 fn free() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -176,6 +223,18 @@ async fn questions_are_answered_over_loopback() {
     std::fs::write(&other, TOKEN).unwrap();
     let (_, err, code) = inbox(address, &other, &["list"]).await;
     assert!(code == 4 && err.contains("token"), "{err}");
+    // A link that leads nowhere is no place for one, and what is wrong is said of the right file.
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(folder.join("nothing"), &link).unwrap();
+    let nowhere = ["--inbox", &at, "--inbox-token-file", link.to_str().unwrap()];
+    let elsewhere = ["--inbox", &free().to_string(), "--inbox-token-file", link.to_str().unwrap()];
+    for words in [
+        [&["inbox", "list"][..], &nowhere].concat(),
+        [&["bridge", "--stdio", "--era", "legacy"][..], &elsewhere, &["--", "true"]].concat(),
+    ] {
+        let (_, err, code) = run(&words).await;
+        assert!(code == 2 && err.contains("symbolic link") && !err.contains("key file"), "{words:?}: {err}");
+    }
     // Neither is one that others can read.
     std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let (_, err, code) = inbox(address, &other, &["list"]).await;

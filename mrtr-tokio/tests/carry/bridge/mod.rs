@@ -6,6 +6,7 @@ mod failures;
 mod inbox;
 mod replay;
 mod resume;
+mod sessions;
 
 use std::{
     sync::{

@@ -202,6 +202,37 @@ fn an_owner_that_is_gone() {
     over(&other);
 }
 
+/// Without a way to other processes: the host hears that it is one of them that holds its call, or has ended. A call that
+/// is over at its own process is refused like any state that is no longer good, and another's state says nothing of either.
+#[test]
+fn a_call_of_another_process_that_cannot_be_reached() {
+    let alone = |seed| World::seeded(config(&[("up", Transport::Pipe, Era::Legacy)]), seed);
+    let (mut owner, mut other) = (alone(1), alone(2));
+    let (link, call, state) = park(&mut owner);
+    let host = retry(&mut other, "alice", &state);
+    let error = other.reply(host)["error"].take();
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("held by another process") && message.contains("not run again"), "{message}");
+    assert_eq!((&error["code"], error.get("data")), (&json!(-32603), None));
+    let counts = other.bridge.counts();
+    assert_eq!((counts.handed, counts.handed_lost, counts.refused), (0, 1, 0));
+    over(&other);
+    // Nobody else learns even that.
+    let host = retry(&mut other, "bob", &state);
+    let stranger = other.reply(host)["error"].take();
+    assert_eq!(stranger["code"], -32602);
+    // The call was not touched, and ends where it is.
+    let host = retry(&mut owner, "alice", &state);
+    owner.take();
+    owner.result(link, call, text("done"));
+    assert_eq!(owner.reply(host)["result"]["content"], text("done")["content"]);
+    owner.pass(Duration::from_secs(3_600));
+    owner.take();
+    let host = retry(&mut owner, "alice", &state);
+    assert_eq!(owner.reply(host)["error"], stranger, "it is over, and no longer known");
+    over(&owner);
+}
+
 /// A forwarder that is gone: its host is one whose stream was lost, and its call is not kept for nobody.
 #[test]
 fn a_forwarder_that_is_gone() {

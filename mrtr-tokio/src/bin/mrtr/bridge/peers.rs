@@ -38,8 +38,13 @@ pub(super) async fn options(args: &Peers, keys: &Keys) -> Result<Options, Failur
 #[cfg(feature = "redis")]
 async fn connect(mut options: Options, url: &str, from: &str) -> Result<Options, Failure> {
     use crate::failure::Exit;
+    use mrtr_tokio::store::RedisError;
     let peers = mrtr_tokio::bridge::Peers::connect(url).await;
-    let peers = peers.map_err(|error| Failure::with(Exit::Transport, format!("{from}: {error}")))?;
+    let peers = peers.map_err(|error| {
+        let is_typed_so = matches!(error, RedisError::Url | RedisError::Tls);
+        let exit = if is_typed_so { Exit::Usage } else { Exit::Transport };
+        Failure::with(exit, format!("{from}: {error}"))
+    })?;
     options.peers = Some(peers);
     Ok(options)
 }
