@@ -138,23 +138,29 @@ export class McpServer {
   async fetch(request: Request, options: RequestOptions): Promise<Response> {
     let lines = "";
     // Noted on the way: where the host is not JavaScript, each question to `Headers` crosses into it.
-    const known = new Set<string>();
+    let [host, said, authorized] = [false, false, false];
     request.headers.forEach((value, name) => {
-      known.add(name);
+      if (name === "host") host = true;
+      else if (name === "content-length") said = true;
+      else if (name === "authorization") authorized = true;
       lines += `${name}: ${value}\n`;
     });
-    if (!known.has("host")) lines += `host: ${new URL(request.url).host}\n`;
+    if (!host) lines += `host: ${new URL(request.url).host}\n`;
     const { promise, resolve } = settled<Response>();
     let pieces: ReadableStreamDefaultController<Uint8Array> | undefined;
     const gone = () => {
       attempt?.gone();
       resolve(new Response(null, { status: 499 }));
     };
-    const { signal } = request;
     const sink: Sink = {
-      lingers: () => (signal?.aborted ? gone() : signal?.addEventListener("abort", gone, { once: true })),
+      // Not looked at before: a host makes a signal of its own for it, and most requests are answered at once.
+      lingers: () => {
+        const { signal } = request;
+        if (signal?.aborted) gone();
+        else signal?.addEventListener("abort", gone, { once: true });
+      },
       begin: (status, headers, bytes, last) => {
-        const init = { status, headers: headers as [string, string][] };
+        const init = { status, headers: native(headers) };
         if (last) return resolve(new Response(bytes.length === 0 ? null : (bytes as BodyInit), init));
         const body = new ReadableStream<Uint8Array>({
           start: (controller) => {
@@ -180,12 +186,10 @@ export class McpServer {
     };
     if (request.bodyUsed) throw new ConfigError("the request's body was read already: hand over the request before, or a clone");
     // What is said to be long was refused already, and no host hands over more than was said.
-    const said = known.has("content-length");
-    const attempt: Attempt | undefined = await this.#serve(request.method, lines, known, options, sink, async (limit) =>
+    const attempt: Attempt | undefined = await this.#serve(request.method, lines, authorized, options, sink, async (limit) =>
       said ? new Uint8Array(await request.arrayBuffer()) : read(request.body, limit),
     );
     if (attempt !== undefined && !attempt.isOver && options.waitUntil !== undefined) options.waitUntil(attempt.over());
-    if (signal?.aborted) gone();
     return promise;
   }
 
@@ -201,14 +205,14 @@ export class McpServer {
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
   ): Promise<Attempt | undefined> {
-    const authorized = { has: (name: string) => headers.some((line) => line.toLowerCase().startsWith(`${name}:`)) };
+    const authorized = headers.some((line) => line.toLowerCase().startsWith("authorization:"));
     return this.#serve(method, headers.join("\n"), authorized, options, sink, body);
   }
 
   async #serve(
     method: string,
     lines: string,
-    headers: { has(name: string): boolean },
+    authorized: boolean,
     options: RequestOptions,
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
@@ -226,7 +230,7 @@ export class McpServer {
         "a request without a principal: give a text or bytes that are not empty as `principal`, and `anonymous` where everybody is nobody",
       );
     }
-    if (principal === anonymous && headers.has("authorization")) {
+    if (principal === anonymous && authorized) {
       return refuse(
         "a request carries `Authorization`, but is taken for anonymous: verify it and name the principal, or say `anonymousIgnoringAuthorization`",
       );
@@ -246,7 +250,7 @@ export class McpServer {
     } catch (error) {
       // Nothing has happened yet: another instance serves it.
       if (again || !this.#trap(error, living)) throw error;
-      return this.#serve(method, lines, headers, options, sink, body, true);
+      return this.#serve(method, lines, authorized, options, sink, body, true);
     }
     if (call.is_answered()) return answer(call, sink);
     let bytes: Uint8Array | undefined;
@@ -401,6 +405,15 @@ export class McpServer {
     const failed = (error: unknown) => this.#around.report("observe threw", error);
     for (const line of lines.split("\n")) if (line !== "") quietly(() => observe(line), failed);
   }
+}
+
+const natives = new WeakMap<object, Headers>();
+
+/** The same as the host's own object. There are few different lists, and each name in one crosses into the host. */
+function native(headers: readonly (readonly [string, string])[]): Headers {
+  let made = natives.get(headers);
+  if (made === undefined) natives.set(headers, (made = new Headers(headers as [string, string][])));
+  return made;
 }
 
 /** What a function of the keys may take once some are known. */
