@@ -136,16 +136,24 @@ export class McpServer {
    * status 499, which nobody reads.
    */
   async fetch(request: Request, options: RequestOptions): Promise<Response> {
-    let lines = "";
-    // Noted on the way: where the host is not JavaScript, each question to `Headers` crosses into it.
-    let [host, said, authorized] = [false, false, false];
-    request.headers.forEach((value, name) => {
-      if (name === "host") host = true;
-      else if (name === "content-length") said = true;
-      else if (name === "authorization") authorized = true;
-      lines += `${name}: ${value}\n`;
-    });
-    if (!host) lines += `host: ${new URL(request.url).host}\n`;
+    const { headers } = request;
+    let said = false;
+    // Those that are read, by name: where the host is not JavaScript each header that is handed over crosses into it, and
+    // there are thirty behind a proxy.
+    const lines = ([names, more]: Names) => {
+      let [text, page] = ["", false];
+      const read = (name: string) => {
+        const value = headers.get(name) ?? (name === "Host" ? new URL(request.url).host : null);
+        if (value === null) return;
+        if (name === "Content-Length") said = true;
+        if (name === "Origin") page = true;
+        text += `${name}: ${value}\n`;
+      };
+      names.forEach(read);
+      if (page) more.forEach(read);
+      return text;
+    };
+    const authorized = () => headers.has("authorization");
     const { promise, resolve } = settled<Response>();
     let pieces: ReadableStreamDefaultController<Uint8Array> | undefined;
     const gone = () => {
@@ -205,14 +213,14 @@ export class McpServer {
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
   ): Promise<Attempt | undefined> {
-    const authorized = headers.some((line) => line.toLowerCase().startsWith("authorization:"));
-    return this.#serve(method, headers.join("\n"), authorized, options, sink, body);
+    const authorized = () => headers.some((line) => line.toLowerCase().startsWith("authorization:"));
+    return this.#serve(method, () => headers.join("\n"), authorized, options, sink, body);
   }
 
   async #serve(
     method: string,
-    lines: string,
-    authorized: boolean,
+    lines: (names: Names) => string,
+    authorized: () => boolean,
     options: RequestOptions,
     sink: Sink,
     body: (limit: number) => Promise<Uint8Array | undefined> | Uint8Array | undefined,
@@ -230,7 +238,7 @@ export class McpServer {
         "a request without a principal: give a text or bytes that are not empty as `principal`, and `anonymous` where everybody is nobody",
       );
     }
-    if (principal === anonymous && authorized) {
+    if (principal === anonymous && authorized()) {
       return refuse(
         "a request carries `Authorization`, but is taken for anonymous: verify it and name the principal, or say `anonymousIgnoringAuthorization`",
       );
@@ -246,7 +254,7 @@ export class McpServer {
     const { glue: living, engine } = started;
     let call: Call;
     try {
-      call = engine.open(method, lines);
+      call = engine.open(method, lines(this.#names(engine)));
     } catch (error) {
       // Nothing has happened yet: another instance serves it.
       if (again || !this.#trap(error, living)) throw error;
@@ -330,8 +338,15 @@ export class McpServer {
     }
     this.#offers.push([kind, text]);
     this.#handlers.push(entry);
+    this.#read = undefined;
     return this;
   }
+
+  /** The headers that are read of a request. */
+  #names(engine: Engine): Names {
+    return (this.#read ??= engine.headers().split("\n\n").map((names) => names.split("\n")) as unknown as Names);
+  }
+  #read: Names | undefined;
 
   /** The engine in the instance that lives now. */
   #start(): { glue: Glue; engine: Engine } {
@@ -415,6 +430,9 @@ function native(headers: readonly (readonly [string, string])[]): Headers {
   if (made === undefined) natives.set(headers, (made = new Headers(headers as [string, string][])));
   return made;
 }
+
+/** Names of headers: of any request, and of one with an `Origin`. */
+type Names = readonly [readonly string[], readonly string[]];
 
 /** What a function of the keys may take once some are known. */
 const KEYS_MS = 5_000;

@@ -8,7 +8,7 @@ use std::{
 use mrtr_core::{
     audit::{Event, Observer},
     catalog::{CacheHints, Catalog, CatalogError, Prompt, Resource, ResourceTemplate, Tool},
-    http::{Bind, Gate, NotAName, ReplyClass},
+    http::{Bind, Gate, NotAName, ReplyClass, name},
     jsonrpc::{self, Json},
     ledger,
     seal::{KeyRing, Principal, Sealer, Secret, Ttl},
@@ -124,6 +124,18 @@ impl Engine {
         }
         self.offers.push((kind, declared.to_owned()));
         Ok(index)
+    }
+
+    /// The names of the headers that [`open`](Self::open) reads, a line each: always, then, behind an empty line, those of
+    /// a request with an `Origin`. Another offer may add some.
+    pub fn headers(&self) -> String {
+        let mut names = name::READ.join("\n");
+        for name in self.parts.catalog.param_headers() {
+            names.push('\n');
+            names.push_str(name);
+        }
+        names.push_str("\n\n");
+        names + &name::ASKED_BY_BROWSERS.join("\n")
     }
 
     /// A request, of which only the head is known. Headers are lines of `name: value`.

@@ -107,6 +107,11 @@ impl<H> Catalog<H> {
         Ok(())
     }
 
+    /// The headers that the tools want their arguments mirrored into, with their prefix; one may come twice.
+    pub fn param_headers(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().flat_map(|offered| offered.headers.iter()).map(|param| param.header())
+    }
+
     /// Adds a prompt.
     ///
     /// # Errors

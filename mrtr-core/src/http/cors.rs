@@ -1,6 +1,6 @@
 //! What a browser has to be told before it lets a page of another origin call and read.
 
-use super::headers::{Headers, Single, plain, single};
+use super::headers::{Headers, Single, name, plain, single};
 
 /// A page's origin that was [allowed by name](super::Gate::allow_origin), and what its browser asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,8 @@ impl<'h> Cors<'h> {
             Single::One(value) => plain(value),
             Single::Absent | Single::Conflicting => None,
         };
-        Self {
-            origin,
-            preflight: asked("Access-Control-Request-Method").is_some(),
-            asked_headers: asked("Access-Control-Request-Headers"),
-            methods,
-        }
+        let [method, names] = name::ASKED_BY_BROWSERS.map(asked);
+        Self { origin, preflight: method.is_some(), asked_headers: names, methods }
     }
 
     /// The origin, as it was sent.

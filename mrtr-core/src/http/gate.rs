@@ -190,7 +190,7 @@ impl Gate {
         &self,
         headers: &'h H,
     ) -> Result<Option<KnownHost<'h>>, GateFault> {
-        let authority = match single(headers, "Host") {
+        let authority = match single(headers, name::HOST) {
             Single::One(value) => Authority::parse(value),
             Single::Absent | Single::Conflicting => None,
         };
@@ -211,7 +211,7 @@ impl Gate {
         headers: &'h H,
         host: Option<KnownHost<'h>>,
     ) -> Result<Option<Cors<'h>>, GateFault> {
-        let value = match single(headers, "Origin") {
+        let value = match single(headers, name::ORIGIN) {
             Single::Absent => return Ok(None),
             Single::Conflicting => return Err(GateFault::Origin),
             Single::One(value) => value,
@@ -245,7 +245,7 @@ impl Gate {
         if !accepts.json && !accepts.event_stream {
             return Err(GateFault::NotAcceptable);
         }
-        match single(headers, "Content-Length") {
+        match single(headers, name::CONTENT_LENGTH) {
             Single::Absent => Ok(accepts),
             Single::Conflicting => Err(GateFault::Length),
             Single::One(value) => self.check_length(value).map(|()| accepts),
@@ -256,7 +256,7 @@ impl Gate {
     /// one that a page could send unasked.
     fn check_body<H: Headers + ?Sized>(&self, headers: &H) -> Result<(), GateFault> {
         let json = matches!(single(headers, name::CONTENT_TYPE), Single::One(value) if is_json(value));
-        let bare = match single(headers, "Content-Encoding") {
+        let bare = match single(headers, name::CONTENT_ENCODING) {
             Single::Absent => true,
             Single::One(value) => value.is_empty() || value.eq_ignore_ascii_case(b"identity"),
             Single::Conflicting => false,

@@ -6,8 +6,16 @@ pub mod name {
     pub const ACCEPT: &str = "Accept";
     /// `Allow`
     pub const ALLOW: &str = "Allow";
+    /// `Content-Encoding`
+    pub const CONTENT_ENCODING: &str = "Content-Encoding";
+    /// `Content-Length`
+    pub const CONTENT_LENGTH: &str = "Content-Length";
     /// `Content-Type`
     pub const CONTENT_TYPE: &str = "Content-Type";
+    /// `Host`
+    pub const HOST: &str = "Host";
+    /// `Origin`
+    pub const ORIGIN: &str = "Origin";
     /// The version of the request, the same as in `_meta`.
     pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
     /// The method of the request.
@@ -18,6 +26,24 @@ pub mod name {
     pub const PARAM_PREFIX: &str = "Mcp-Param-";
     /// Sessions of 2025-11-25; a modern request ignores it.
     pub const SESSION_ID: &str = "Mcp-Session-Id";
+
+    /// All that a server without sessions reads of a request, for an adapter that pays for each header it looks at. Beside
+    /// them, of a request that carries [`ORIGIN`], [`ASKED_BY_BROWSERS`], and the `Mcp-Param-*` of the tools that are
+    /// offered ([`Catalog::param_headers`](crate::catalog::Catalog::param_headers)).
+    pub const READ: [&str; 9] = [
+        HOST,
+        ORIGIN,
+        CONTENT_TYPE,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        ACCEPT,
+        PROTOCOL_VERSION,
+        METHOD,
+        NAME,
+    ];
+    /// What a browser asks before it sends a page's request to another origin.
+    pub const ASKED_BY_BROWSERS: [&str; 2] =
+        ["Access-Control-Request-Method", "Access-Control-Request-Headers"];
 }
 
 /// Headers as they came.

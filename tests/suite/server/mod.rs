@@ -6,6 +6,7 @@ mod elicitation;
 mod envelope;
 mod errors;
 mod gating;
+mod headers;
 mod http;
 mod interim;
 mod laws;
