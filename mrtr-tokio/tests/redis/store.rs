@@ -35,7 +35,6 @@ async fn settings(name: &str, value: &str) {
 }
 
 #[tokio::test]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn compare_and_set_is_one_step() {
     let store = Redis::connect(&url()).await.unwrap();
     let key = key(1);
@@ -65,7 +64,6 @@ async fn compare_and_set_is_one_step() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn an_entry_is_kept_until_it_expires_b3() {
     let store = Redis::connect(&url()).await.unwrap();
     let key = key(2);
@@ -77,7 +75,6 @@ async fn an_entry_is_kept_until_it_expires_b3() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn a_redis_that_evicts_is_refused_b7() {
     settings("maxmemory-policy", "allkeys-lru").await;
     let refused = Redis::connect(&url()).await;
@@ -89,7 +86,6 @@ async fn a_redis_that_evicts_is_refused_b7() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn a_full_redis_refuses_what_is_new_b7() {
     let store = Redis::connect(&url()).await.unwrap();
     settings("maxmemory", "1").await;
@@ -100,7 +96,6 @@ async fn a_full_redis_refuses_what_is_new_b7() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn a_broken_connection_is_made_anew_b7() {
     // A port that nobody listens on.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -359,9 +359,9 @@ fn b5_cancelled_claims() {
     }
 }
 
-/// All of it together.
+/// All of it together: a million states, which takes seconds where it is optimised and minutes where it is not.
+#[cfg(not(debug_assertions))]
 #[test]
-#[ignore = "a million states: run it optimised, with --release -- --ignored"]
 fn deep() {
     for once in BOTH {
         for (scripts, budget) in [

@@ -65,11 +65,10 @@ fn a_format_that_changes_has_another_version_byte() {
     }
 }
 
-/// Prints a file of frozen tokens, for the release of a new format:
-/// `cargo test -p mrtr-tests --test suite -- seal::frozen::freeze --ignored --nocapture --exact`
+/// The file of the last release is what would be frozen now. With `MRTR_FREEZE=FILE` it is written, for the release of a
+/// new format.
 #[test]
-#[ignore = "a tool"]
-fn freeze() {
+fn frozen_anew_it_is_the_same() {
     let (mut states, mut tickets, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
     for (n, (suite, _)) in super::SUITES.iter().enumerate() {
         let mut random = super::Random(0xf0 + u64::try_from(n).expect("small"));
@@ -126,5 +125,10 @@ fn freeze() {
     tickets.iter_mut().for_each(|ticket| ticket.token = ticket.sealed());
     blobs.iter_mut().for_each(|blob| blob.blob = blob.sealed());
     let frozen = Frozen { states, tickets, blobs };
-    println!("{}", serde_json::to_string_pretty(&frozen).expect("plain data"));
+    let text = format!("{}\n", serde_json::to_string_pretty(&frozen).expect("plain data"));
+    if let Some(file) = std::env::var_os("MRTR_FREEZE") {
+        std::fs::write(file, &text).expect("a file that can be written");
+    }
+    let (release, _, last) = RELEASES[RELEASES.len() - 1];
+    assert_eq!(text.trim_end(), last.trim_end(), "{release}");
 }

@@ -107,23 +107,7 @@ async fn it_listens_on_this_machine_only() {
 async fn who_says_nothing_shuts_nobody_out() {
     let address = free();
     let at = address.to_string();
-    let args = [
-        "--log",
-        "warn",
-        "bridge",
-        "--listen",
-        "127.0.0.1:0",
-        "--era",
-        "legacy",
-        "--inbox",
-        &at,
-        "--inbox-token-env",
-        "TOKEN",
-        "--",
-        MRTR,
-        "serve",
-        "--stdio",
-    ];
+    let args = serving("warn", &at, ["--inbox-token-env", "TOKEN"]);
     let bridge = Listening::start_with(&args, |command| {
         command.env("TOKEN", TOKEN);
     })
@@ -148,6 +132,14 @@ async fn who_says_nothing_shuts_nobody_out() {
     assert!(!logged.contains(TOKEN));
 }
 
+/// What the command is told: an inbox at this address, and a silent legacy server.
+fn serving<'w>(log: &'w str, at: &'w str, token: [&'w str; 2]) -> Vec<&'w str> {
+    let mut words = vec!["--log", log, "bridge", "--listen", "127.0.0.1:0", "--era", "legacy", "--inbox", at];
+    words.extend(token);
+    words.extend(["--", MRTR, "--log", "off", "serve", "--stdio"]);
+    words
+}
+
 fn free() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -165,25 +157,7 @@ async fn questions_are_answered_over_loopback() {
     std::fs::create_dir(&folder).unwrap();
     let token = folder.join("token");
     let at = address.to_string();
-    let args = [
-        "--log",
-        "debug",
-        "bridge",
-        "--listen",
-        "127.0.0.1:0",
-        "--era",
-        "legacy",
-        "--inbox",
-        &at,
-        "--inbox-token-file",
-        token.to_str().unwrap(),
-        "--",
-        MRTR,
-        "--log",
-        "off",
-        "serve",
-        "--stdio",
-    ];
+    let args = serving("debug", &at, ["--inbox-token-file", token.to_str().unwrap()]);
     let bridge = Listening::start(&args).await;
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&token).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);

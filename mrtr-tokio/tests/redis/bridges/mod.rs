@@ -36,7 +36,6 @@ async fn bridges(name: &str, count: usize) -> Bridges {
 
 /// Every round goes to another process; progress and logs come with the reply; the tool runs once.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn retries_may_come_to_any_process() {
     let Bridges { all, place, redis } = bridges("any", 3).await;
     let first = call("a", 4, None);
@@ -88,7 +87,6 @@ async fn retries_may_come_to_any_process() {
 
 /// A host that leaves the process it came to cancels its call at the other one.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn a_cancellation_crosses() {
     let Bridges { all, place, redis: _redis } = bridges("cancel", 2).await;
     let first = call("a", 1, Some(&place.gate("never")));
@@ -104,7 +102,6 @@ async fn a_cancellation_crosses() {
 
 /// What somebody else writes into a stream, what was changed, and copies are refused; the hand-off itself counts once.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn an_intruder_in_the_stream() {
     let Bridges { all, place, redis } = bridges("intruder", 2).await;
     let first = call("a", 2, None);
@@ -166,7 +163,6 @@ async fn an_intruder_in_the_stream() {
 /// The Redis is killed and forgets everything: what comes to the wrong process meanwhile fails and may come again, what
 /// the owner holds is untouched, what was acknowledged is finished when the Redis is back.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn the_redis_is_killed_and_comes_back() {
     let Bridges { all, place, mut redis } = bridges("outage", 2).await;
     let gate = place.gate("gate");
@@ -205,7 +201,6 @@ async fn the_redis_is_killed_and_comes_back() {
 
 /// An owner that was killed: a clear error at every other process, and at the one that comes in its place; no second run.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn an_owner_that_was_killed() {
     let Bridges { mut all, place, redis } = bridges("killed", 3).await;
     let first = call("a", 2, None);
@@ -228,7 +223,6 @@ async fn an_owner_that_was_killed() {
 
 /// SIGTERM: the owner takes no new calls, serves those that are parked to the others until they are done, and ends.
 #[tokio::test]
-#[ignore = "needs redis-server: tests/run redis"]
 async fn an_owner_that_is_told_to_end() {
     let Bridges { mut all, place, redis } = bridges("drain", 2).await;
     let first = call("a", 2, None);

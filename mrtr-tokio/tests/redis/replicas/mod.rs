@@ -53,7 +53,6 @@ fn draw(state: &mut u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a Redis: tests/run redis"]
 async fn replicas_are_killed_and_every_retry_is_answered_b1_b6() {
     redis::cmd("FLUSHALL").exec_async(&mut plain().await).await.unwrap();
     let exchanges: Option<usize> =

@@ -20,9 +20,9 @@ use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -39,7 +39,7 @@ const LISTENS: &str = "replica listens on port ";
 /// Starts life number `life`; ready when it can be called, at the port.
 pub(super) async fn spawn(life: usize) -> (Child, u16) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["replicas::replica::is_one_if_told_so", "--exact", "--ignored", "--nocapture"])
+        .args(["replicas::replica::ends_with_the_process_that_started_it", "--exact", "--nocapture"])
         .env(LIFE, life.to_string())
         // It ends when this ends, however that may come.
         .stdin(Stdio::piped())
@@ -59,12 +59,20 @@ pub(super) async fn spawn(life: usize) -> (Child, u16) {
     }
 }
 
-/// No test: what the test starts, in processes of their own.
+/// A replica does not outlive who started it. In a process of its own, this is the replica.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "started by the test of replicas"]
-async fn is_one_if_told_so() {
-    let Ok(life) = std::env::var(LIFE) else { return };
-    let life = life.parse().unwrap();
+async fn ends_with_the_process_that_started_it() {
+    if let Ok(life) = std::env::var(LIFE) {
+        return be(life.parse().unwrap()).await;
+    }
+    let (mut replica, port) = spawn(0).await;
+    TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    drop(replica.stdin.take());
+    let status = timeout(Duration::from_secs(30), replica.wait()).await.expect("it ends");
+    assert!(status.unwrap().success());
+}
+
+async fn be(life: usize) {
     if std::env::var_os("MRTR_TEST_LOG").is_some() {
         tracing_subscriber::fmt()
             .with_writer(std::io::stderr)
