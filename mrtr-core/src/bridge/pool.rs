@@ -262,18 +262,18 @@ impl Bridge {
     }
 
     /// A call that will be made again gives its session back. If it was cancelled, there is nothing to wait for: the session
-    /// is closed at once, unless somebody else's request is on it.
+    /// is closed at once, unless it is a host's own or somebody else's request is on it.
     pub(super) fn leave(&mut self, id: LinkId, owner: &Owner, cancelled: Option<i64>, now: Timestamp) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let upstream = link.upstream;
         let Some(session) = link.session() else { return };
-        if cancelled.is_none() || !session.in_flight.is_empty() || session.listeners > 0 {
+        let alone = session.call.is_some() && session.in_flight.is_empty() && session.listeners == 0;
+        if cancelled.is_none() || !alone {
             self.give_back(id, owner, cancelled, now);
             return self.settle(id, now);
         }
-        if session.call.take().is_some() {
-            self.free_share(upstream, owner);
-        }
+        session.call = None;
+        self.free_share(upstream, owner);
         self.close_link(id, &gone(), now);
         self.serve_queue(now);
     }
