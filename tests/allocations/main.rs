@@ -38,6 +38,31 @@ fn a_token_that_is_too_long_costs_nothing() {
     }
 }
 
+// B-27: nor does it cost anything in a request, however it is written.
+#[test]
+fn a_request_with_a_token_that_is_too_long_costs_next_to_nothing() {
+    for suite in SUITES {
+        let bench = Bench::new(suite, 1);
+        for state in ["A".repeat(3_000_000), "\\u0041".repeat(500_000), format!("\\n{}", "A".repeat(3_000_000))] {
+            let message = serde_json::json!({
+                "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                    "name": "greet", "arguments": {}, "requestState": "@", "inputResponses": {}, "_meta": {
+                        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+                        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+                    },
+                },
+            });
+            let message = message.to_string().replace('@', &state);
+            let mut reply = Vec::new();
+            let count = allocation_counter::measure(|| reply = bench.refuse(message.as_bytes(), 1));
+            let reply: serde_json::Value = serde_json::from_slice(&reply).expect("JSON");
+            assert_eq!(reply["error"]["message"], "Invalid or expired requestState", "{reply}");
+            assert!(count.bytes_total < 4_096, "{suite}: {count:?}");
+        }
+    }
+}
+
 // G-07: what is allocated for a state is a small multiple of its length, in a fixed number of pieces.
 #[test]
 fn a_state_costs_a_few_allocations() {

@@ -101,6 +101,18 @@ impl Bench {
         }
     }
 
+    /// The reply to a request that reaches no handler.
+    ///
+    /// # Panics
+    ///
+    /// If it reaches one.
+    pub fn refuse(&self, request: &[u8], number: u64) -> Vec<u8> {
+        match self.reception(request, number) {
+            Reception::Reply { bytes, .. } => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// What the handler does by itself between as many questions: makes the keys and decodes the answers.
     ///
     /// # Panics

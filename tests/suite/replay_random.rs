@@ -22,7 +22,7 @@ use mrtr_tests::{
 use serde_json::{Value, json};
 
 /// Programs in a run of the test suite; `MRTR_PROGRAMS` overrides it.
-const PROGRAMS: u64 = 3_000;
+const PROGRAMS: u64 = 5_000;
 
 fn programs() -> u64 {
     std::env::var("MRTR_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(PROGRAMS)

@@ -7,7 +7,7 @@ use crate::{
     digest::RequestDigest,
     error::{ErrorCode, RpcError},
     http::{self, ReplyClass},
-    jsonrpc::{self, Json, Message, Notification, Request},
+    jsonrpc::{self, Json, JsonKind, Message, Notification, Request},
     wire::{AskingMethod, Era, RequestMeta, Version},
 };
 
@@ -160,7 +160,7 @@ impl Server {
         let Some(method) = AskingMethod::from_name(&request.method) else {
             return Incoming::Other(Plain { request, meta });
         };
-        match CallParams::read(method, params) {
+        match CallParams::read(method, params, self.config().limits.state_minted) {
             Ok(params) => Incoming::Call(Call::new(self.clone(), request, meta, method, params, env)),
             Err(message) => Incoming::Rejected(Rejected::new(
                 Some(request.id),
@@ -213,7 +213,7 @@ pub(super) struct CallParams<'a> {
 }
 
 impl<'a> CallParams<'a> {
-    fn read(method: AskingMethod, params: &Params<'a>) -> Result<Self, String> {
+    fn read(method: AskingMethod, params: &Params<'a>, longest: usize) -> Result<Self, String> {
         let &Params { name, uri, arguments, responses, state, .. } = params;
         let target = match method {
             AskingMethod::ToolsCall | AskingMethod::PromptsGet => name,
@@ -230,10 +230,20 @@ impl<'a> CallParams<'a> {
         }
         let state = match state {
             None => None,
-            Some(value) => Some(value.as_string().ok_or_else(|| wrong("requestState", "a string"))?),
+            Some(value) => Some(token(value, longest).ok_or_else(|| wrong("requestState", "a string"))?),
         };
         let digest = RequestDigest::new(method.name(), &target, arguments)
             .map_err(|fault| alloc::format!("Invalid params: arguments: {fault}"))?;
         Ok(Self { target, arguments, digest, responses, state })
     }
+}
+
+/// A state as text. One that is longer than `longest` characters however its escapes are read (each character is at most
+/// six) is not decoded: it is refused by its length, and costs no memory.
+fn token(value: Json<'_>, longest: usize) -> Option<Cow<'_, str>> {
+    let raw = value.as_str();
+    if value.kind() == JsonKind::String && raw.len() > 2 + longest.saturating_mul(6) {
+        return Some(Cow::Borrowed(raw));
+    }
+    value.as_string()
 }
