@@ -55,7 +55,7 @@ export class McpClient {
     this.url = String(url);
     const { headers: _, fetch: __, ...rest } = options;
     this.#options = options;
-    this.#settings = JSON.stringify({ ...rest, firstId: Math.floor(Math.random() * 2 ** 40) });
+    this.#settings = JSON.stringify({ ...rest, firstId: random() * 2 ** 8 });
   }
 
   /** Takes up an exchange that was {@link PendingExchange.save saved} for this server. */
@@ -64,7 +64,7 @@ export class McpClient {
   }
 
   /**
-   * Calls a tool to its end.
+   * Calls a tool to its end: every round repeats the call under a new id, with the server's state as it came (R-089, R-091).
    *
    * @throws McpError if the server answers with an error; other {@link MrtrError}s if there is no answer. A tool that
    * failed has a result: look at its `isError`.
@@ -73,12 +73,12 @@ export class McpClient {
     return (await this.#complete(() => this.#begin("t", name, args, options), options)) as ToolOutcome;
   }
 
-  /** Gets a prompt. */
+  /** Gets a prompt, whose server may ask as a tool's may (R-055). */
   async getPrompt(name: string, args: Record<string, string> = {}, options: CallOptions = {}): Promise<Record<string, unknown>> {
     return this.#complete(() => this.#begin("p", name, args, options), options);
   }
 
-  /** Reads a resource. */
+  /** Reads a resource, whose server may ask as a tool's may (R-055). */
   async readResource(uri: string, options: CallOptions = {}): Promise<Record<string, unknown>> {
     return this.#complete(() => this.#begin("r", uri, undefined, options), options);
   }
@@ -122,7 +122,7 @@ export class McpClient {
     return (await this.#step(trip, options)) as PendingExchange | { done: true; result: ToolOutcome };
   }
 
-  /** Takes up an exchange that was saved for this very url; elsewhere its answers would go to somebody else. */
+  /** Takes up an exchange that was saved for this very url; elsewhere its answers would go to somebody else (R-092). */
   resume(bytes: Uint8Array): PendingExchange {
     const { glue: living, dialer } = this.#dial();
     try {
@@ -154,7 +154,7 @@ export class McpClient {
       progress: options.onProgress !== undefined,
       logLevel: options.logLevel ?? (options.onLog === undefined ? undefined : "info"),
       mayRunTwice: options.mayRunTwice === true,
-      jitter: Math.floor(Math.random() * 2 ** 32),
+      jitter: random(),
       capabilities,
     };
     try {
@@ -378,4 +378,9 @@ function hear({ method, params }: Aside, { onProgress, onLog }: CallOptions): vo
   } catch (error) {
     throw new Thrown(error);
   }
+}
+
+/** A whole number below 2³². */
+function random(): number {
+  return (crypto.getRandomValues(new Uint32Array(1)) as unknown as [number])[0];
 }

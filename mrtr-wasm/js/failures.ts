@@ -12,7 +12,7 @@ export class Violation extends MrtrError {
     super("MRTR_VIOLATION", message);
   }
 }
-/** The reply is legal, but this client goes no further: too many rounds, or a question that was declined comes again. */
+/** The reply is legal, but this client goes no further: too many rounds, or a question that was declined comes again. */
 export class Stopped extends MrtrError {
   constructor(message: string) {
     super("MRTR_STOPPED", message);

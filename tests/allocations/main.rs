@@ -43,7 +43,9 @@ fn a_token_that_is_too_long_costs_nothing() {
 fn a_request_with_a_token_that_is_too_long_costs_next_to_nothing() {
     for suite in SUITES {
         let bench = Bench::new(suite, 1);
-        for state in ["A".repeat(3_000_000), "\\u0041".repeat(500_000), format!("\\n{}", "A".repeat(3_000_000))] {
+        for state in
+            ["A".repeat(3_000_000), "\\u0041".repeat(500_000), format!("\\n{}", "A".repeat(3_000_000))]
+        {
             let message = serde_json::json!({
                 "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
                     "name": "greet", "arguments": {}, "requestState": "@", "inputResponses": {}, "_meta": {

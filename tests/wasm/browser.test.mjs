@@ -56,6 +56,7 @@ test("a person calls a tool, fills in its form by keyboard, declines once, and s
     await keys.press("Enter");
 
     await page.waitForSelector("dialog[open]");
+    // R-097: a person decides, and sees who asks.
     assert.match(await page.textContent("#claim"), /mrtr-examples.*(127|localhost)/);
     assert.match(await page.textContent("#question-title"), /Lisbon/);
     // Sent empty: the field says why, and keeps the focus.

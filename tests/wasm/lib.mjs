@@ -112,8 +112,10 @@ export async function freePort() {
   return port;
 }
 
-/** Runs a configuration in workerd; `{ url, stop, pid }`. */
-export async function workerd(folder, config, { env = {}, path = "/mcp" } = {}) {
+const get = async (url) => (await fetch(url, { method: "GET" })).text();
+
+/** Runs a configuration in workerd; `{ url, stop, pid }`. It is ready when `probe` of its url does not fail. */
+export async function workerd(folder, config, { env = {}, path = "/mcp", probe = get, pause = 25 } = {}) {
   const port = await freePort();
   writeFileSync(join(folder, "config.capnp"), config);
   mkdirSync(join(folder, "ledger"), { recursive: true });
@@ -129,11 +131,11 @@ export async function workerd(folder, config, { env = {}, path = "/mcp" } = {}) 
   const url = `http://127.0.0.1:${port}${path}`;
   for (let tries = 0; ; tries++) {
     try {
-      await (await fetch(url, { method: "GET" })).text();
+      await probe(url);
       break;
     } catch (error) {
-      if (tries > 200 || child.exitCode !== null) throw new Error(`workerd does not listen:\n${log}`, { cause: error });
-      await new Promise((done) => setTimeout(done, 25));
+      if (tries * pause > 5_000 || child.exitCode !== null) throw new Error(`workerd does not listen:\n${log}`, { cause: error });
+      await new Promise((done) => setTimeout(done, pause));
     }
   }
   return {

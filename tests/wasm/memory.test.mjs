@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { McpServer } from "mrtr";
+import { McpClient, McpServer } from "mrtr";
 
 import { KEY, call } from "./lib.mjs";
 
@@ -40,6 +40,48 @@ test(`memory is flat over ${EXCHANGES} exchanges, half of them left in the middl
   for (let n = 0; n < EXCHANGES; n += 8) await Promise.all(Array.from({ length: 8 }, (_, k) => exchange(n + k)));
   assert.ok(memories() - before <= 65_536, `${before} bytes became ${memories()}`);
   console.log(`wasm memory: ${before} bytes before, ${memories()} after ${EXCHANGES} exchanges`);
+});
+
+/** How many of these are held still, once garbage was collected. Looking at one keeps it for the turn. */
+async function alive(refs) {
+  let left = refs.length;
+  for (let tries = 0; tries < 100 && left > 2; tries++) {
+    await new Promise((go) => setTimeout(go, 2));
+    gc();
+    await new Promise((go) => setTimeout(go, 2));
+    left = refs.filter((one) => one.deref() !== undefined).length;
+  }
+  return left;
+}
+
+test("what nobody holds any more gives its memory back: servers, clients, and exchanges that were never abandoned", async () => {
+  const asked = { resultType: "input_required", requestState: "s", inputRequests: { a: { method: "elicitation/create", params: { mode: "form", message: "a".repeat(20_000), requestedSchema: { type: "object", properties: {} } } } } };
+  const answering = async (_url, init) => {
+    const { id } = JSON.parse(new TextDecoder().decode(init.body));
+    return new Response(JSON.stringify({ jsonrpc: "2.0", id, result: asked }), { headers: { "content-type": "application/json" } });
+  };
+  const some = async (count, use) => {
+    const held = [];
+    for (let n = 0; n < count; n++) {
+      const server = new McpServer({ name: "t", version: "1", keys: [KEY] }).tool("t", { description: "d".repeat(20_000) }, async (ctx) => String(await ctx.confirm("sure", "sure?")));
+      await call(server, "t");
+      const step = await new McpClient("http://mcp.test/mcp", { name: "c", version: "1", fetch: answering }).startTool("t", {}, { elicitation: {} });
+      assert.equal(step.asks.length, 1);
+      held.push(new WeakRef(server), new WeakRef(step));
+      use(step);
+    }
+    // The engine's last references may stand on a stack.
+    assert.ok((await alive(held)) <= 2);
+    // Finalizers run after that.
+    for (let n = 0; n < 20; n++) await new Promise((go) => setTimeout(go, 1));
+  };
+  for (const use of [() => {}, (step) => step.abandon()]) {
+    await some(100, use);
+    const before = memories();
+    for (let round = 0; round < 5; round++) await some(100, use);
+    // Held, they would take 40 KB each: 20 MB.
+    assert.ok(memories() - before <= 1 << 20, `${before} bytes became ${memories()}`);
+  }
 });
 
 test("a trap poisons the instance: it is replaced, requests in it get -32603, later ones are served", async () => {

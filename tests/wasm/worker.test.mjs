@@ -1,5 +1,6 @@
 // The example worker, as its readers run it: bundled, in workerd, with its ledger in Durable Objects.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -28,9 +29,29 @@ test("the example worker books a table, and its ledger answers a repeated retry"
     assert.equal(a.result.content[0].text, "Booked for 4 on 2026-12-25, early seating.");
     assert.deepEqual(a.result, b.result);
     assert.equal((await post({ ...sure, inputResponses: { sure: { action: "decline" } } })).error.message, "Invalid or expired requestState");
-    assert.equal(worker.log().match(/booked: 2026-12-25/g)?.length ?? 1, 1);
+    for (let tries = 0; !worker.log().includes("booked: 2026-12-25") && tries < 200; tries++) await new Promise((go) => setTimeout(go, 25));
+    assert.equal(worker.log().match(/booked: 2026-12-25/g)?.length, 1, worker.log());
     assert.equal((await fetch(worker.url.replace("/mcp", "/elsewhere"))).status, 404);
   } finally {
     await worker.stop();
+  }
+});
+
+test("the example for Node asks before it deletes", async () => {
+  const child = spawn(process.execPath, [join(here, "examples/node/server.mjs")], { env: { ...process.env, MRTR_KEYS: KEY_TEXT }, stdio: ["ignore", "pipe", "pipe"] });
+  try {
+    let log = "";
+    child.stderr.on("data", (data) => (log += data));
+    const url = await new Promise((resolve) => child.stdout.once("data", (data) => resolve(String(data).trim())));
+    const client = new McpClient(url, { name: "c", version: "1" });
+    const asked = [];
+    for (const [action, said] of [["accept", "Deleted a.txt."], ["decline", "Nothing was deleted."]]) {
+      const elicit = ({ params }) => (asked.push(params.message), { action, content: {} });
+      assert.equal((await client.callTool("delete", { path: "a.txt" }, { elicit })).content[0].text, said);
+    }
+    assert.deepEqual(asked, ["Delete a.txt?", "Delete a.txt?"]);
+    assert.equal(log.match(/would be deleted/g)?.length, 1, log);
+  } finally {
+    child.kill();
   }
 });

@@ -1,13 +1,14 @@
 //! The ring in force: one that a running service may replace, and what is counted of each key.
 
 use alloc::{sync::Arc, vec::Vec};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Sealer, key::KeyId, ring::DerivedRing};
 #[cfg(feature = "std")]
 use super::{ring::KeyRing, suite::Suite};
 
-/// What was done under one key since the sealer was made, or since the key came into its ring.
+/// What was done under one key since the sealer was made, or since the key came into its ring. Where pointers have 32 bits
+/// each number begins anew after 2³².
 ///
 /// Two keys tell how far a rotation has come: when no replica seals under the old one any more, and none opens
 /// anything under it ([`opened_retired`](Self::opened_retired) stands still for a whole TTL), it may be
@@ -28,12 +29,12 @@ pub struct KeyUse {
     pub opened_retired: u64,
 }
 
-/// Counters of one key; they stay with it when the ring around it is replaced.
+/// Counters of one key; they stay with it when the ring around it is replaced. As wide as every machine counts at once.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    sealed: AtomicU64,
-    opened: AtomicU64,
-    opened_retired: AtomicU64,
+    sealed: AtomicUsize,
+    opened: AtomicUsize,
+    opened_retired: AtomicUsize,
 }
 
 impl Counts {
@@ -49,12 +50,13 @@ impl Counts {
     }
 
     pub(super) fn read(&self, key: KeyId, mints: bool) -> KeyUse {
+        let read = |count: &AtomicUsize| u64::try_from(count.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
         KeyUse {
             key,
             mints,
-            sealed: self.sealed.load(Ordering::Relaxed),
-            opened: self.opened.load(Ordering::Relaxed),
-            opened_retired: self.opened_retired.load(Ordering::Relaxed),
+            sealed: read(&self.sealed),
+            opened: read(&self.opened),
+            opened_retired: read(&self.opened_retired),
         }
     }
 }

@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     Numbers, Options, Reach, Way,
     hosts::{Current, Stream, Visit},
+    leaving::Leaving,
     process::Process,
     sink::{Item, Sink},
     url,
@@ -47,6 +48,8 @@ pub(super) enum In {
     Failed { link: LinkId, call: i64, failure: CallFailure },
     /// A connection is gone.
     Closed { link: LinkId },
+    /// A process that was told to end has ended.
+    Ended { upstream: usize },
     /// Messages of other processes, and who is to hear that they were dealt with.
     #[cfg(feature = "redis")]
     Peers { messages: Vec<Vec<u8>>, dealt: oneshot::Sender<()> },
@@ -84,7 +87,9 @@ impl Events {
 
 /// How a connection to an upstream is carried.
 enum Link {
-    Process(Process),
+    Process(Process, usize),
+    /// A process that is not started yet, and what it is to be told.
+    Held(Vec<Vec<u8>>),
     Url(url::Connection),
 }
 
@@ -111,6 +116,7 @@ pub(super) struct Driver {
     /// What happened while something was done.
     pub(super) pending: VecDeque<In>,
     ending: JoinSet<()>,
+    leaving: Leaving,
     /// The way to other processes.
     #[cfg(feature = "redis")]
     mail: Option<super::peers::Mail>,
@@ -152,6 +158,7 @@ impl Driver {
             links: BTreeMap::new(),
             pending: VecDeque::new(),
             ending: JoinSet::new(),
+            leaving: Leaving::default(),
             draining: false,
             waiting: Vec::new(),
         }
@@ -227,6 +234,11 @@ impl Driver {
                 self.bridge.close_upstream(link, now);
                 self.end(link);
             }
+            In::Ended { upstream } => {
+                if let Some(link) = self.leaving.ended(upstream) {
+                    self.open_held(link, upstream);
+                }
+            }
             #[cfg(feature = "redis")]
             In::Peers { messages, dealt } => {
                 for message in messages {
@@ -283,8 +295,13 @@ impl Driver {
 
     /// A message for an upstream.
     fn send(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, headers: url::Headers) {
-        let full = match self.links.get(&link) {
-            Some(Link::Process(process)) => process.send(bytes).is_err(),
+        let room = self.options.queued(&self.bridge.config().limits);
+        let full = match self.links.get_mut(&link) {
+            Some(Link::Process(process, _)) => process.send(bytes).is_err(),
+            Some(Link::Held(messages)) => {
+                messages.push(bytes);
+                messages.iter().map(Vec::len).sum::<usize>() > room
+            }
             Some(Link::Url(url)) => url.send(call, bytes, headers).is_err(),
             // It could not be opened; the bridge is about to hear of it.
             None => false,
@@ -296,16 +313,21 @@ impl Driver {
     }
 
     fn open(&mut self, link: LinkId, upstream: usize) {
-        let limits = &self.bridge.config().limits;
+        let config = self.bridge.config();
+        let limits = &config.limits;
         let era = self.bridge.config().upstreams.get(upstream).map(|upstream| upstream.era);
         let (Some(reach), Some(era)) = (self.reaches.get(upstream), era) else {
             return self.pending.push_back(In::Closed { link });
         };
         let opened = match &reach.0 {
+            Way::Process { .. } if self.leaving.hold(link, upstream, config.pool.processes) => {
+                tracing::debug!(link = link.0, upstream, "a process waits for others to end");
+                Ok(Link::Held(Vec::new()))
+            }
             Way::Process { command, stderr } => {
                 let bounds = (limits.message_bytes, self.options.queued(limits));
                 let started = Process::start(link, command(), stderr, bounds, &self.events);
-                started.map(Link::Process)
+                started.map(|process| Link::Process(process, upstream))
             }
             Way::Url(url) => {
                 let bounds = (limits.clone(), self.options.queued(limits) + url::MESSAGE);
@@ -324,17 +346,34 @@ impl Driver {
         }
     }
 
+    /// Starts a process that has waited for others to end, and tells it what came meanwhile.
+    fn open_held(&mut self, link: LinkId, upstream: usize) {
+        let Some(Link::Held(messages)) = self.links.remove(&link) else { return };
+        self.open(link, upstream);
+        for bytes in messages {
+            self.send(link, None, bytes, url::Headers::default());
+        }
+    }
+
     /// Ends a connection, in a task of its own.
     fn end(&mut self, link: LinkId) {
         let Some(found) = self.links.remove(&link) else { return };
         tracing::info!(link = link.0, "a connection to an upstream ends");
         let grace = self.options.grace;
-        self.ending.spawn(async move {
-            match found {
-                Link::Process(process) => process.end(grace).await,
-                Link::Url(url) => url.end(grace).await,
+        match found {
+            Link::Process(process, upstream) => {
+                self.leaving.begin(upstream);
+                let events = self.events.clone();
+                self.ending.spawn(async move {
+                    process.end(grace).await;
+                    events.send(In::Ended { upstream });
+                });
             }
-        });
+            Link::Held(_) => self.leaving.forget(link),
+            Link::Url(url) => {
+                self.ending.spawn(url.end(grace));
+            }
+        }
     }
 
     fn settle(&mut self) {

@@ -32,6 +32,7 @@
 //! | `hosts` | which response a message for a host over HTTP goes to |
 //! | `http`, `pipe` | the fronts: HTTP, a pair of pipes |
 //! | `process`, `url` | connections to upstreams |
+//! | `leaving` | processes that were told to end and have not |
 //! | `inbox` | the doors for whoever answers questions that hosts cannot show |
 //! | `peers` | other processes of the same bridge, by streams in a Redis (feature `redis`) |
 //! | `probe` | which era an upstream is of |
@@ -42,6 +43,7 @@ mod hosts;
 mod http;
 #[cfg(unix)]
 mod inbox;
+mod leaving;
 mod metrics;
 #[cfg(feature = "redis")]
 mod peers;

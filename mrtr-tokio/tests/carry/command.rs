@@ -25,6 +25,7 @@ async fn demo_goes_all_the_way_with_answers_given_in_advance() {
         run(&["demo", "plan", "--answer", "days=3", "--answer", "pace=\"slow\"", "--trace"]).await;
     assert_eq!((out.as_str(), code), ("Lisbon, 3 days, slow\n", 0), "{err}");
     assert!(err.contains("At what pace would you like to see Lisbon in 3 days?"), "{err}");
+    assert!(err.contains("What happened: "), "{err}");
     // Answers are not in a trace, and of the state there are eight characters.
     assert!(!err.contains("\"days\":3"), "{err}");
     let state = err.split(" characters ").nth(1).unwrap().split_whitespace().next().unwrap();
@@ -37,6 +38,8 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
     assert_eq!((out.as_str(), code), ("", 3), "{err}");
     assert!(err.contains("not answered: \"pace\"") && err.contains("--answer pace="), "{err}");
     assert!(err.contains("\"speed\" was not used"), "{err}");
+    // What this command cannot do is not advised.
+    assert!(!err.contains("--save"), "{err}");
     // One that does not fit is not sent either.
     let (_, err, code) = run(&["demo", "plan", "--answer", "days=31"]).await;
     assert_eq!(code, 3, "{err}");

@@ -40,7 +40,7 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
         return listed.unwrap_or_else(|| Err(Failure::interrupted()));
     };
     let done = one(&client, call.kind, name, &call.args, &terminal).await;
-    let said = tell(done, &client, &call.answering, store.as_ref(), &terminal);
+    let said = tell(done, &client, &call.answering, &store.as_ref().into(), &terminal);
     client.close().await;
     said.map(|_| ())
 }
@@ -88,12 +88,28 @@ async fn ctrl_c() {
     });
 }
 
+/// Where a call that waits is put aside.
+pub(crate) enum Aside<'s> {
+    /// This command cannot.
+    Nowhere,
+    /// It can be asked to.
+    IfAsked,
+    /// It was asked to.
+    Into(&'s Store),
+}
+
+impl<'s> From<Option<&'s Store>> for Aside<'s> {
+    fn from(store: Option<&'s Store>) -> Self {
+        store.map_or(Self::IfAsked, Self::Into)
+    }
+}
+
 /// Says what came of a call, and puts it aside if it waits. How many requests it took.
 pub(crate) fn tell(
     done: Option<Result<Reply, CallError>>,
     client: &Client,
     answering: &Answering,
-    store: Option<&Store>,
+    aside: &Aside<'_>,
     terminal: &Terminal,
 ) -> Result<u32, Failure> {
     terminal.finish();
@@ -120,16 +136,17 @@ pub(crate) fn tell(
             })
             .collect();
         more = json!({ "questions": questions });
-        if store.is_none() && !terminal.has_person() {
-            failure.text.push_str(
+        match aside {
+            Aside::IfAsked if !terminal.has_person() => failure.text.push_str(
                 "\nmrtr: with --save FILE the call is put aside, to be carried on by mrtr resume FILE",
-            );
-        }
-        if let Some(store) = store {
-            store.write(client, &waiting)?;
-            let path = store.path.display();
-            more = json!({ "questions": questions, "saved": path.to_string() });
-            failure.text = format!("{}\nmrtr: saved: mrtr resume {path} carries it on", failure.text);
+            ),
+            Aside::Nowhere | Aside::IfAsked => {}
+            Aside::Into(store) => {
+                store.write(client, &waiting)?;
+                let path = store.path.display();
+                more = json!({ "questions": questions, "saved": path.to_string() });
+                failure.text = format!("{}\nmrtr: saved: mrtr resume {path} carries it on", failure.text);
+            }
         }
     }
     Err(said(failure, answering, more))

@@ -59,7 +59,7 @@ pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     let options = reach::options(&demo.answering);
     let client = Client::http(&url, reach::config(), options).map_err(Failure::new)?;
     let done = call::one(&client, Kind::Tool, &tool, &args, &terminal).await;
-    let done = call::tell(done, &client, &demo.answering, None, &terminal);
+    let done = call::tell(done, &client, &demo.answering, &call::Aside::Nowhere, &terminal);
     drop((client, stop));
     if let Ok(requests) = done {
         show::note(&what_happened(requests, demo.answering.trace));

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     args::Resume,
-    call::{conduct, tell},
+    call::{Aside, conduct, tell},
     failure::Exit,
     saved::Store,
     show,
@@ -34,7 +34,7 @@ pub(crate) async fn run(resume: Resume) -> Result<(), Failure> {
     let client = resume.reach.client(url, &resume.answering)?;
     let waiting = store.load(&client, &saved)?;
     let done = conduct(&terminal, client.resume(waiting, &terminal)).await;
-    let said = tell(done, &client, &resume.answering, Some(&store), &terminal);
+    let said = tell(done, &client, &resume.answering, &Aside::Into(&store), &terminal);
     client.close().await;
     // An error of the server's may be about the state, and then the call is over; or about this moment.
     if said.is_ok() || said.as_ref().is_err_and(|failure| failure.exit == Exit::Failed) {

@@ -72,3 +72,49 @@ async fn tools_that_cannot_be_named() {
         assert!(output.status.code() == Some(2) && said.contains(fault), "{said}");
     }
 }
+
+/// A server that takes its whole grace to end, whatever it is told: there are no more of them than may run, and as many
+/// again on their way out. Nobody's call fails for it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_do_not_end_count_until_they_have() {
+    let folder = std::env::temp_dir().join(format!("mrtr-stubborn-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let begun = folder.join("begun");
+    let noted = begun.clone();
+    let reach = Reach::process(
+        move || {
+            let mut command = Command::new("sh");
+            let script = r#"trap "" TERM; echo $$ >> "$0"; "$1" --log off serve --stdio; sleep 60"#;
+            command.args(["-c", script]).arg(&noted).arg(MRTR);
+            command
+        },
+        Stderr::Read,
+    );
+    let mut config = config(reach.transport(), Era::Legacy);
+    config.upstreams[0].replay = vec!["plan".into()];
+    config.pool.processes = 2;
+    let mut options = Options::default();
+    options.grace = Duration::from_millis(500);
+    let fronted = front(Bridge::start(config, vec![reach], options).unwrap(), Anonymous::new()).await;
+    let alive = || {
+        let text = std::fs::read_to_string(&begun).unwrap();
+        let is_alive = |pid: &&str| {
+            // A zombie has ended, and waits to be seen.
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        (text.lines().count(), text.lines().filter(is_alive).count())
+    };
+    let mut most = 0;
+    for round in 0..12 {
+        let (_, reply) = fronted.modern("", &call(round, "plan", r#"{"city":"Lisbon"}"#)).await;
+        assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
+        most = most.max(alive().1);
+    }
+    assert_eq!(alive().0, 12);
+    assert!((1..=4).contains(&most), "{most} processes at a time");
+    fronted.end().await;
+    assert_eq!(alive().1, 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}
