@@ -107,9 +107,17 @@ impl<H> Catalog<H> {
         Ok(())
     }
 
-    /// The headers that the tools want their arguments mirrored into, with their prefix; one may come twice.
-    pub fn param_headers(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().flat_map(|offered| offered.headers.iter()).map(|param| param.header())
+    /// The headers that the tools want their arguments mirrored into, with their prefix: each once, in some order.
+    #[must_use]
+    pub fn param_headers(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for param in self.tools.iter().flat_map(|offered| offered.headers.iter()) {
+            let name = param.header();
+            if let Err(at) = names.binary_search_by(|known| folded(known).cmp(folded(name))) {
+                names.insert(at, name);
+            }
+        }
+        names
     }
 
     /// Adds a prompt.
@@ -168,4 +176,9 @@ impl<H> Catalog<H> {
     pub fn set_changes(&mut self, announced: bool) {
         self.changes = announced;
     }
+}
+
+/// Names of headers are compared without regard to case.
+fn folded(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().map(|byte| byte.to_ascii_lowercase())
 }

@@ -113,8 +113,10 @@ fn a_catalog_names_its_headers_r173() {
         ("a", r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#),
         ("b", r#"{"type":"object"}"#),
         ("c", r#"{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}"#),
+        ("d", r#"{"type":"object","properties":{"zone":{"type":"string","x-mcp-header":"REGION"}}}"#),
     ] {
         catalog.add_tool(Tool::new(tool, "").input_schema(schema), ()).unwrap();
     }
-    assert_eq!(catalog.param_headers().collect::<Vec<_>>(), ["Mcp-Param-Region", "Mcp-Param-N"]);
+    // Two tools with one header do not read it twice.
+    assert_eq!(catalog.param_headers(), ["Mcp-Param-N", "Mcp-Param-Region"]);
 }
