@@ -129,7 +129,7 @@ impl KeySource<'_> {
             Self::Bytes(bytes) => Ok(Secret::from_bytes(bytes)?),
             Self::File(path) => secret(&read(path)?).map_err(|error| error.at(path.display())),
             Self::Env(name) => {
-                let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.into()))?;
+                let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(shown(name)))?;
                 let text = text.into_string().map(Zeroizing::new).map_err(|_| KeyError::Text);
                 text.and_then(|text| secret(&text)).map_err(|error| error.at(name))
             }
@@ -216,6 +216,16 @@ fn secret(text: &str) -> Result<Secret, KeyError> {
     Ok(Secret::from_bytes(&decode(text)?)?)
 }
 
+/// The name of an environment variable in an error. What does not look like one may be the secret itself, given in the
+/// wrong place.
+pub(crate) fn shown(name: &str) -> String {
+    let usual = |byte: u8| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    match name.bytes().all(usual) {
+        true => name.into(),
+        false => "that was named".into(),
+    }
+}
+
 /// The text of a key file.
 fn read(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     file::read(path).map_err(|fault| match fault {
@@ -250,6 +260,9 @@ mod tests {
         assert!(matches!(KeySource::Bytes(&[1; 31]).secret(), Err(KeyError::TooShort(_))));
         let error = KeySource::Env("MRTR_NO_SUCH_KEY").secret().unwrap_err();
         assert_eq!(error.to_string(), "the environment variable MRTR_NO_SUCH_KEY is not set");
+        // The key itself in the place of a name.
+        let error = KeySource::Env("c2VjcmV0LXNlY3JldC1zZWNyZXQ").secret().unwrap_err();
+        assert_eq!(error.to_string(), "the environment variable that was named is not set");
         assert_eq!(format!("{:?}", KeySource::Bytes(&[7; 32])), "Bytes(32)");
     }
 

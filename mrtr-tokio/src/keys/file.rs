@@ -34,7 +34,11 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, FileFault> {
         }
     }
     let mut text = Zeroizing::new(String::with_capacity(128));
-    file.take(FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+    file.take(FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES {
+        let error = io::Error::new(io::ErrorKind::InvalidData, "it has more than 64 KiB");
+        return Err(FileFault::Io(error));
+    }
     Ok(text)
 }
 
@@ -57,5 +61,30 @@ fn explained(path: &Path, error: io::Error) -> io::Error {
     match odd && link() && !path.exists() {
         true => io::Error::new(error.kind(), "it is a symbolic link to a file that is not there"),
         false => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A secret is not what is left of a larger file.
+    #[test]
+    fn a_file_that_is_too_large_is_none() {
+        let path = std::env::temp_dir().join(format!("mrtr-large-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let largest = "a".repeat(64 << 10);
+        for (more, fits) in [("", true), ("a", false)] {
+            write_new(&path, "").unwrap();
+            fs::write(&path, format!("{largest}{more}")).unwrap();
+            match read(&path) {
+                Ok(text) => assert!(fits && text.len() == 64 << 10),
+                Err(FileFault::Io(error)) => {
+                    assert!(!fits && error.to_string().contains("64 KiB"), "{error}")
+                }
+                Err(FileFault::Mode(mode)) => panic!("{mode:o}"),
+            }
+            fs::remove_file(&path).unwrap();
+        }
     }
 }

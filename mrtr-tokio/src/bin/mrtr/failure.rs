@@ -140,6 +140,14 @@ impl Failure {
         Self::with(Exit::Usage, text)
     }
 
+    /// A variable of the environment is not set. What does not look like the name of one is not said: it may be the
+    /// secret itself, given in the wrong place.
+    pub(crate) fn unset(option: &str, name: &str) -> Self {
+        let usual = |byte: u8| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        let name = if name.bytes().all(usual) { name } else { "that was named" };
+        Self::usage(format!("{option}: the environment variable {name} is not set"))
+    }
+
     pub(crate) fn with(exit: Exit, text: impl std::fmt::Display) -> Self {
         Self { text: text.to_string(), exit }
     }

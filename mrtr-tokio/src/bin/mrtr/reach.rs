@@ -74,8 +74,7 @@ impl Reach {
             options.headers.push(parse_header(header)?);
         }
         if let Some(name) = &self.bearer_env {
-            let token = std::env::var(name)
-                .map_err(|_| Failure::new(format!("the environment variable {name} is not set")))?;
+            let token = std::env::var(name).map_err(|_| Failure::unset("--bearer-env", name))?;
             let bearer = Bearer::new(&token).map_err(|error| Failure::new(format!("{name}: {error}")))?;
             options.authorize = Some(Arc::new(bearer));
         }

@@ -4,9 +4,14 @@
 //! request that a page has sent, which browsers mark with `Origin`, is refused even with it, and so is one that came
 //! under a foreign name (DNS rebinding).
 
-use std::{future::pending, io, time::Duration};
+use std::{
+    future::pending,
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use mrtr_core::http::{Bind, Gate, GateFault};
 use serde_json::json;
@@ -49,6 +54,8 @@ struct Door {
     token: InboxToken,
     gate: Gate,
     room: Room,
+    /// Requests without the token.
+    refused: AtomicU64,
 }
 
 /// Serves whoever has the token, for as long as it is polled.
@@ -69,6 +76,7 @@ pub(in crate::bridge) async fn serve(
         room: Room::new(4 * limits.message_bytes),
         bridge: bridge.clone(),
         token,
+        refused: AtomicU64::new(0),
     };
     let options = Options {
         path: PATH.into(),
@@ -82,7 +90,26 @@ pub(in crate::bridge) async fn serve(
 }
 
 impl listen::Front for Door {
+    /// Whoever is refused has to connect again, and so to wait behind others.
     async fn answer(&self, path: &str, request: Request<Incoming>) -> Response<ReplyBody> {
+        let mut response = self.judge(path, request).await;
+        if response.status() != StatusCode::OK {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    fn close(&self) {}
+
+    async fn idle(&self) {}
+
+    fn binding(&self) -> Bind {
+        Bind::Loopback
+    }
+}
+
+impl Door {
+    async fn judge(&self, path: &str, request: Request<Incoming>) -> Response<ReplyBody> {
         if request.uri().path() != path {
             return nothing_here();
         }
@@ -100,7 +127,11 @@ impl listen::Front for Door {
         let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
         let admitted = matches!((shown.next(), shown.next()), (Some(one), None) if self.token.admits(one));
         if !admitted {
-            tracing::warn!("a request to the inbox without its token was refused");
+            let total = self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+            // Whoever has no token must not be able to fill the log.
+            if total.is_power_of_two() {
+                tracing::warn!(total, "a request to the inbox without its token was refused");
+            }
             let mut extra = Extra::default();
             extra.put("www-authenticate", "Bearer");
             return error(StatusCode::UNAUTHORIZED, extra, "the inbox's token is missing or wrong");
@@ -122,14 +153,6 @@ impl listen::Front for Door {
             Some(reply) => rules::json(StatusCode::OK, extra, reply),
             None => error(StatusCode::SERVICE_UNAVAILABLE, extra, "the bridge has ended"),
         }
-    }
-
-    fn close(&self) {}
-
-    async fn idle(&self) {}
-
-    fn binding(&self) -> Bind {
-        Bind::Loopback
     }
 }
 

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::keys::{
     file::{self, FileFault},
-    random_text,
+    random_text, shown,
 };
 
 /// Characters that a token has at least: 128 random bits in base64.
@@ -81,7 +81,7 @@ impl InboxToken {
     ///
     /// There is none, or it is not fit.
     pub fn from_env(name: &str) -> Result<Self, TokenError> {
-        let text = std::env::var_os(name).ok_or_else(|| TokenError::Unset(name.into()))?;
+        let text = std::env::var_os(name).ok_or_else(|| TokenError::Unset(shown(name)))?;
         Self::new(&text.into_string().map(Zeroizing::new).map_err(|_| TokenError::Text)?)
     }
 

@@ -132,6 +132,35 @@ async fn who_says_nothing_shuts_nobody_out() {
     assert!(!logged.contains(TOKEN));
 }
 
+/// Nor does whoever speaks without the token: a connection that was refused is closed, and few lines are logged.
+#[tokio::test]
+async fn who_has_no_token_shuts_nobody_out() {
+    let address = free();
+    let at = address.to_string();
+    let args = serving("warn", &at, ["--inbox-token-env", "TOKEN"]);
+    let bridge = Listening::start_with(&args, |command| {
+        command.env("TOKEN", TOKEN);
+    })
+    .await;
+    for start in ["POST /inbox", "POST /elsewhere", "GET /inbox"] {
+        for _ in 0..20 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!(
+                "{start} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+            );
+            stream.write_all(request.repeat(5).as_bytes()).await.unwrap();
+            let mut bytes = Vec::new();
+            let ended = tokio::time::timeout(Duration::from_secs(1), stream.read_to_end(&mut bytes)).await;
+            // What was not read may make the end of it a reset.
+            let _ = ended.expect("closed, and not for its silence");
+            assert!(String::from_utf8_lossy(&bytes).matches("HTTP/1.1 ").count() <= 1);
+        }
+    }
+    let logged = bridge.end().await;
+    let refused = logged.lines().filter(|line| line.contains("without its token")).count();
+    assert_eq!(refused, 5, "1, 2, 4, 8 and 16 of 20: {logged}");
+}
+
 /// What the command is told: an inbox at this address, and a silent legacy server.
 fn serving<'w>(log: &'w str, at: &'w str, token: [&'w str; 2]) -> Vec<&'w str> {
     let mut words = vec!["--log", log, "bridge", "--listen", "127.0.0.1:0", "--era", "legacy", "--inbox", at];

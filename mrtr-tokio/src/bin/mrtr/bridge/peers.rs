@@ -23,7 +23,7 @@ pub(super) async fn options(args: &Peers, keys: &Keys) -> Result<Options, Failur
         (Some(url), _) => (url.clone(), "--redis"),
         (None, Some(name)) => match std::env::var(name) {
             Ok(url) => (url, "--redis-env"),
-            Err(_) => return Err(Failure::usage(format!("--redis-env: {name} is not set to a url"))),
+            Err(_) => return Err(Failure::unset("--redis-env", name)),
         },
         (None, None) => return Ok(options),
     };

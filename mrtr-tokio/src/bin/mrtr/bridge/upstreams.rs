@@ -128,8 +128,7 @@ fn process(words: &[String], env: &BTreeMap<String, String>, secrets: &[String])
 fn behind(url: &str, bearer_env: Option<&str>, args: &Bridge) -> Result<Reach, Failure> {
     let mut options = client::Options::default();
     if let Some(name) = bearer_env {
-        let token = std::env::var(name)
-            .map_err(|_| Failure::usage(format!("the environment variable {name} is not set")))?;
+        let token = std::env::var(name).map_err(|_| Failure::unset("bearer_env", name))?;
         let bearer = Bearer::new(&token).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         options.authorize = Some(Arc::new(bearer));
     }

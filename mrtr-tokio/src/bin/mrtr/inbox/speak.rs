@@ -65,7 +65,7 @@ async fn at_socket(path: &Path, request: &Value, limit: usize) -> Result<Value, 
     if reply.len() > limit {
         return Err(too_long(&path.display(), limit));
     }
-    read(&reply)
+    read(&path.display(), &reply)
 }
 
 /// Straight to the address: no proxy is to see the token.
@@ -96,12 +96,12 @@ async fn at_address(
     })?;
     let body = body.to_bytes();
     match status {
-        StatusCode::OK => read(&body),
+        StatusCode::OK => read(&address, &body),
         StatusCode::UNAUTHORIZED => Err(Failure::with(
             Exit::Refused,
             "this is not the inbox's token: it is of another bridge, or of an old one",
         )),
-        status => Err(match read(&body) {
+        status => Err(match read(&address, &body) {
             Err(failure) if failure.exit == Exit::Refused => failure,
             Ok(_) | Err(_) => {
                 Failure::with(Exit::Protocol, format!("{address} is no inbox (status {status})"))
@@ -114,11 +114,15 @@ fn too_long(place: &dyn Display, limit: usize) -> Failure {
     Failure::with(Exit::Limit, format!("{place}: the reply is over the limit of {limit} bytes"))
 }
 
-fn read(reply: &[u8]) -> Result<Value, Failure> {
-    let reply: Value = serde_json::from_slice(reply).map_err(|error| Failure::with(Exit::Protocol, error))?;
-    match reply.get("error").and_then(Value::as_str) {
-        Some(error) => Err(Failure::with(Exit::Refused, error)),
-        None => Ok(reply),
+/// An inbox replies with an object: what was asked for, or an error that is a text.
+fn read(place: &dyn Display, reply: &[u8]) -> Result<Value, Failure> {
+    let wrong = |what: &dyn Display| Failure::with(Exit::Protocol, format!("{place} is no inbox: {what}"));
+    let reply: Value = serde_json::from_slice(reply).map_err(|error| wrong(&error))?;
+    match reply.as_object().map(|reply| reply.get("error")) {
+        Some(None) => Ok(reply),
+        Some(Some(Value::String(error))) => Err(Failure::with(Exit::Refused, error)),
+        Some(Some(_)) => Err(wrong(&"its error is not a text")),
+        None => Err(wrong(&"its reply is not an object")),
     }
 }
 
@@ -156,6 +160,16 @@ mod tests {
         }
         // Whoever has read enough closes.
         let _ = stream.write_all(text.as_bytes()).await;
+    }
+
+    /// Whatever else is there and speaks JSON.
+    #[test]
+    fn a_reply_is_an_object() {
+        for reply in [&b"[]"[..], b"null", b"\"x\"", b"5", b"{\"error\":5}", b"{\"error\":{}}", b"{"] {
+            let failure = read(&"there", reply).unwrap_err();
+            assert!(failure.exit == Exit::Protocol && failure.text.contains("there"), "{}", failure.text);
+        }
+        assert_eq!(read(&"there", b"{\"error\":\"no\"}").unwrap_err().exit, Exit::Refused);
     }
 
     /// A bridge that was stopped, or anything else that takes connections and says nothing, costs a few seconds.
