@@ -44,6 +44,8 @@ export class McpServer {
   readonly #live = new Set<Attempt>();
   readonly #around: Surroundings;
   #engine: { glue: Glue; engine: Engine } | undefined;
+  /** What is read of a request's headers, as the engine said when it was last offered something. */
+  #read: Names | undefined;
   #keys: Uint8Array | undefined;
   #keysAt = 0;
   /** How often the keys were asked for, and which answer is in use. */
@@ -133,7 +135,7 @@ export class McpServer {
    *
    * The request's body is read here. If its `signal` aborts, or the body of the response is cancelled, the request is
    * cancelled (R-187), but for a commit that has begun (A12). Who aborts before the reply has begun gets a response with the
-   * status 499, which nobody reads.
+   * status 499, which nobody reads; a handler that needs nothing but promises is done before anybody looks.
    */
   async fetch(request: Request, options: RequestOptions): Promise<Response> {
     const { headers } = request;
@@ -159,6 +161,8 @@ export class McpServer {
     const gone = () => {
       attempt?.gone();
       resolve(new Response(null, { status: 499 }));
+      // Nothing happens to one that has ended.
+      pieces?.error(request.signal.reason);
     };
     const sink: Sink = {
       // Not looked at before: a host makes a signal of its own for it, and most requests are answered at once.
@@ -254,7 +258,7 @@ export class McpServer {
     const { glue: living, engine } = started;
     let call: Call;
     try {
-      call = engine.open(method, lines(this.#names(engine)));
+      call = engine.open(method, lines((this.#read ??= names(engine))));
     } catch (error) {
       // Nothing has happened yet: another instance serves it.
       if (again || !this.#trap(error, living)) throw error;
@@ -330,23 +334,21 @@ export class McpServer {
     sensible({ stateTtlMs }, `${name}: `);
     const text = json({ ...declared, parse: undefined }) ?? "";
     const entry: Handler = { name, run: () => undefined, args: (text) => ({ args: JSON.parse(text) }), member: "content", ...handler };
+    let running: { glue: Glue; engine: Engine } | undefined;
     try {
+      // The one that lives now: the instance of an earlier one may have trapped in somebody else's hands.
+      if (this.#engine !== undefined) running = this.#start();
       // Both count on: what the engine does not take gets no number here either.
-      this.#engine?.engine.offer(kind, text);
+      running?.engine.offer(kind, text);
+      this.#read = running && names(running.engine);
     } catch (error) {
+      if (running !== undefined) this.#trap(error, running.glue);
       throw new ConfigError(error instanceof Error ? error.message : String(error), { cause: error });
     }
     this.#offers.push([kind, text]);
     this.#handlers.push(entry);
-    this.#read = undefined;
     return this;
   }
-
-  /** The headers that are read of a request. */
-  #names(engine: Engine): Names {
-    return (this.#read ??= engine.headers().split("\n\n").map((names) => names.split("\n")) as unknown as Names);
-  }
-  #read: Names | undefined;
 
   /** The engine in the instance that lives now. */
   #start(): { glue: Glue; engine: Engine } {
@@ -356,6 +358,7 @@ export class McpServer {
     try {
       const engine = new living.Engine(this.#settings, this.#keys);
       for (const [kind, declared] of this.#offers) engine.offer(kind, declared);
+      this.#read = names(engine);
       return (this.#engine = { glue: living, engine });
     } catch (error) {
       trapped(error, living);
@@ -433,6 +436,11 @@ function native(headers: readonly (readonly [string, string])[]): Headers {
 
 /** Names of headers: of any request, and of one with an `Origin`. */
 type Names = readonly [readonly string[], readonly string[]];
+
+function names(engine: Engine): Names {
+  const [always = "", more = ""] = engine.headers().split("\n\n");
+  return [always.split("\n"), more.split("\n")];
+}
 
 /** What a function of the keys may take once some are known. */
 const KEYS_MS = 5_000;

@@ -106,3 +106,15 @@ test("a trap poisons the instance: it is replaced, requests in it get -32603, la
   assert.equal(two.result.content[0].text, "true");
   assert.equal(instances.length, before + 1);
 });
+
+test("a tool that is offered after somebody else's trap goes to the instance that lives", async () => {
+  const make = (name) => new McpServer({ name, version: "1", keys: [KEY], report: () => {} }).tool("t", {}, () => name);
+  const [one, two] = [make("one"), make("two")];
+  for (const server of [one, two]) await call(server, "t");
+  const { memory } = instances.at(-1).exports;
+  new Uint8Array(memory.buffer).fill(0xff, 1_024, memory.buffer.byteLength);
+  await call(one, "t");
+  two.tool("later", {}, () => "later");
+  assert.throws(() => two.tool("later", {}, () => "again"), { name: "ConfigError" });
+  for (const tool of ["t", "later"]) assert.equal((await call(two, tool)).result.content[0].text, tool === "t" ? "two" : "later");
+});

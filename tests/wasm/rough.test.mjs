@@ -265,6 +265,18 @@ test("R-187: whoever aborts before the reply has begun gets one, and the handler
   }
 });
 
+test("R-187: a stream whose request is aborted is over, for whoever reads it too", async () => {
+  const server = make({ changes: true }).tool("t", {}, () => "x");
+  const abort = new AbortController();
+  const init = { ...request("subscriptions/listen", { notifications: { toolsListChanged: true } }), signal: abort.signal };
+  const response = await server.fetch(new Request("http://mcp.test/", init), { principal: "ada" });
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  const reader = response.body.getReader();
+  await reader.read();
+  abort.abort(new Error("enough"));
+  await assert.rejects(reader.read(), /enough/);
+});
+
 test("B7: a store that gives garbage counts as down; nothing runs", async () => {
   const stores = {
     undefined: async () => undefined,
