@@ -27,15 +27,25 @@ export const anonymousIgnoringAuthorization: unique symbol = Symbol("mrtr.anonym
  */
 export type Principal = string | Uint8Array | typeof anonymous | typeof anonymousIgnoringAuthorization;
 
-/** Bounds; see `mrtr_core::Limits` for the defaults. */
+/** Bounds of a server, each inclusive; what goes over one gets an error that names it (G-07). */
 export interface Limits {
+  /** Bytes of one request. Default 4 MiB. */
   messageBytes?: number;
+  /** Nesting of arrays and objects in a request. Default 64. */
   depth?: number;
+  /** JSON values in a request, members and elements counted. Default 100,000. */
   nodes?: number;
+  /** Questions that a handler may ask in one round. Default 16. */
   asksSent?: number;
+  /** Answers that are read in one retry; further ones only if they answer an open question. Default 64. */
+  asksAccepted?: number;
+  /** Bytes of one answer as JSON. Default 64 KiB. */
   answerBytes?: number;
+  /** Characters of a state, which holds the answers and what `once` and `set` keep. Default 64 KiB. */
   stateMinted?: number;
+  /** Rounds with questions in one exchange (R-099). Default 16. */
   rounds?: number;
+  /** Rounds without a question in one exchange (R-066). Default 60. */
   stateOnlyRounds?: number;
   /** How long an exchange may take from its first request to its last retry. Default 3,600,000. */
   exchangeMs?: number;
@@ -58,6 +68,7 @@ export interface ServerOptions {
   /** How long a state is good. Default 600,000. A client that waits for a person for days needs days here **and** in
    * `limits.exchangeMs`. */
   stateTtlMs?: number;
+  /** How far the clocks of two replicas may be apart. Default 60,000. */
   skewMs?: number;
   /** Ask again instead of refusing when a state has expired and nothing else is wrong. */
   softExpiry?: boolean;
@@ -66,23 +77,40 @@ export interface ServerOptions {
   limits?: Limits;
   /** How handlers are run again (A3, A8, A10). */
   replay?: {
+    /** When a run leaves the recorded path: ask anew what differs (the default), or `-32603` (A8). */
     divergence?: "ask-again" | "fail";
+    /** What `once` made behind such a point: `-32603` (the default), kept under its name, or made again (A8). */
     afterEffects?: "refuse" | "keep" | "drop";
+    /** How long a repeated round may stay short of its recorded asks, for whatever else the handler waits for (A3).
+     * Default 2,000. */
     patienceMs?: number;
+    /** How long a retry is held whose url was consented to and whose `until` says no (A10, G-32). Default 25,000; 0 holds
+     * none. */
     holdUrlsMs?: number;
+    /** How often `until` is asked meanwhile. Default 1,000. */
     lookMs?: number;
+    /** How long a checkpoint waits for asks to ride with before it is sent alone (A10). Default 0. */
     holdCheckpointsMs?: number;
   };
-  /** Uses each state once and keeps replies for retries whose reply was lost (B1…B7). */
+  /** Uses each state once and keeps replies for retries whose reply was lost (B1…B7). The same on all replicas. */
   ledger?: {
     store: LedgerStore;
+    /** After a crash in a handler: its state may be used again when the lease has run out (the default), or never (B6).
+     * What {@link Context.onCommit} does happens at most once in both. */
     once?: "at-least-once" | "at-most-once";
+    /** While the store fails: `-32603` (the default), or run without it, and so without single use (B7). */
     whenDown?: "closed" | "open";
+    /** How long a run holds its state without a sign of life; renewed every third of it. Default 30,000, at least 1,000. */
     leaseMs?: number;
+    /** How long a second copy of a retry waits for the reply to the first (B4). Default 30,000. */
     waitMs?: number;
+    /** Copies that wait for one reply at a time (B4). Default 4, at most 16. */
     waiters?: number;
+    /** Bytes of a reply that is kept (B3); a longer one is sent, but not again. Default 256 KiB, at most 4 MiB. */
     replyBytes?: number;
+    /** How far the clocks of two replicas may be apart. Default 5,000. */
     skewMs?: number;
+    /** How long an entry is kept after its state has expired. Default 60,000. */
     retentionMs?: number;
   };
   /** Names in `Host` that are this server's. Without any, every host is; behind a proxy or on an edge network that is

@@ -62,18 +62,37 @@ export interface ClientOptions {
   fetch?: typeof fetch;
   /** What is declared where a call does not say otherwise by its answerers. */
   capabilities?: { elicitation?: { form?: object; url?: object }; sampling?: object; roots?: object };
+  /** How far the client goes along (R-099, G-06, G-07). */
   policy?: {
-    /** Retries with answers. Default 10. */
+    /** Retries with answers. When none is left, nobody is asked any more. Default 10. */
     retries?: number;
+    /** How often a call that may run twice is sent again after its connection broke (R-096, G-29). Default 3. */
     resends?: number;
+    /** The first pause before a retry without answers; each further one in a row doubles (R-088). Default 50. */
     pauseFirstMs?: number;
+    /** The longest such pause. Default 250. */
     pauseLongestMs?: number;
+    /** How long a request may go without a reply or progress (R-192). Default 60,000. */
     requestTimeoutMs?: number;
+    /** How long a request may take even with progress. Default 600,000. */
     requestLongestMs?: number;
     /** Whether the time people take to answer counts towards `limits.exchangeMs`. Default: it does not. */
     countThinking?: boolean;
   };
-  limits?: { messageBytes?: number; asksAccepted?: number; answerBytes?: number; stateAccepted?: number; exchangeMs?: number };
+  /** Bounds, each inclusive. */
+  limits?: {
+    /** Bytes of one message, sent or received. Default 4 MiB. */
+    messageBytes?: number;
+    /** Questions that are accepted in one round. Default 64. */
+    asksAccepted?: number;
+    /** Bytes of one answer as JSON. Default 64 KiB. */
+    answerBytes?: number;
+    /** Characters of a state that is accepted. Default 256 KiB. */
+    stateAccepted?: number;
+    /** How long an exchange may take, without the time people take to answer unless `countThinking` is set. Default
+     * 3,600,000. */
+    exchangeMs?: number;
+  };
 }
 
 export interface ToolOutcome {

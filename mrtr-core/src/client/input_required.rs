@@ -129,7 +129,8 @@ impl From<Unsent> for Reason {
 }
 
 impl Exchange<InputRequired> {
-    /// The asks of this round, in their order; none in a state-only round.
+    /// The asks of this round, in their order; none in a state-only round. Each has to be answered under its
+    /// key, and a person is to see who asks.
     #[must_use]
     pub fn asks(&self) -> impl ExactSizeIterator<Item = Ask<'_>> {
         self.state.asks.iter().map(Ask)
@@ -160,7 +161,9 @@ impl Exchange<InputRequired> {
         Some((state.chars().count(), state.chars().take(8).collect()))
     }
 
-    /// Keeps an answer; one given before under the same key is replaced.
+    /// Keeps an answer; one given before under the same key is replaced. It is held against what was asked: its kind, and
+    /// the content of a form against the form. A refused form is an answer too; after a refused sampling
+    /// or roots question there is no retry: [`abandon`](Exchange::abandon) the call.
     ///
     /// # Errors
     ///

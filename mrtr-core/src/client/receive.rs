@@ -95,7 +95,9 @@ impl<S: Open> Exchange<S> {
 
     /// Takes one message of the peer: a line of a pipe, a body, an event's data.
     ///
-    /// Any bytes are fine. Whatever else the result is, there is nothing to write in reply.
+    /// Any bytes are fine. Only a reply under this request's id ends it; a result without a `resultType` is
+    /// complete, and one with an unknown one an error (R-012…R-018). Whatever else the result is, there is nothing to
+    /// write in reply.
     pub fn receive<'a>(self, input: &'a [u8], now: Timestamp) -> Received<'a, S> {
         let message = admit(input, &self.call.shared.config.limits);
         self.receive_admitted(message, now)
