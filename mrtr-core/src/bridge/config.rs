@@ -75,7 +75,8 @@ pub struct Config {
     pub quota: Quota,
     /// Waits.
     pub waits: Waits,
-    /// Kinds of question that an inbox answers for hosts that cannot; none by default.
+    /// Kinds of question that an inbox answers for hosts that cannot; none by default. Between a modern host and a modern
+    /// upstream nothing is held, so nothing of theirs waits in it either.
     pub inbox: ClientCapabilities,
     /// There are other processes with the same keys, and [`Output::ToPeer`](super::Output::ToPeer) reaches them: a retry
     /// whose call another one holds is handed to it. Default false: such a retry is "lost".

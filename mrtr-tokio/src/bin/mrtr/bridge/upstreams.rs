@@ -53,7 +53,8 @@ pub(super) fn named(args: &Bridge) -> Result<Vec<Server>, Failure> {
         Some(url) => {
             let host = url.split("://").nth(1).unwrap_or_default();
             let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
-            Server { name: name(host), reach: behind(url, args.bearer_env.as_deref(), args)?, era, replay }
+            let token = args.bearer_env.as_deref().map(|name| ("--bearer-env", name));
+            Server { name: name(host), reach: behind(url, token, args)?, era, replay }
         }
         None => {
             let program = args.server.first().map(String::as_str).unwrap_or_default();
@@ -77,7 +78,10 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
     let server = |(name, table): (String, Table)| {
         let reach = match (&table.command, &table.url) {
             (Some(command), None) if table.bearer_env.is_none() => process(command, &table.env, &secrets)?,
-            (None, Some(url)) if table.env.is_empty() => behind(url, table.bearer_env.as_deref(), args)?,
+            (None, Some(url)) if table.env.is_empty() => {
+                let token = table.bearer_env.as_deref().map(|name| ("bearer_env", name));
+                behind(url, token, args)?
+            }
             _ => {
                 return Err(wrong(&format_args!(
                     "upstreams.{name} needs either `command`, with or without `env`, or `url`, with or without `bearer_env`"
@@ -125,10 +129,11 @@ fn process(words: &[String], env: &BTreeMap<String, String>, secrets: &[String])
     Ok(Reach::process(command, Stderr::Lines(Arc::new(screen::server_line))))
 }
 
-fn behind(url: &str, bearer_env: Option<&str>, args: &Bridge) -> Result<Reach, Failure> {
+/// A server at a url, with the token that is in a variable; what names the variable is said if it is not set.
+fn behind(url: &str, token: Option<(&str, &str)>, args: &Bridge) -> Result<Reach, Failure> {
     let mut options = client::Options::default();
-    if let Some(name) = bearer_env {
-        let token = std::env::var(name).map_err(|_| Failure::unset("bearer_env", name))?;
+    if let Some((option, name)) = token {
+        let token = std::env::var(name).map_err(|_| Failure::unset(option, name))?;
         let bearer = Bearer::new(&token).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         options.authorize = Some(Arc::new(bearer));
     }
