@@ -99,7 +99,7 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
 
 /// The variables with secrets of the bridge's own. No server that it starts is to see them.
 fn secrets<'a>(args: &'a Bridge, tokens: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let own = [args.keys.key_env.as_deref(), args.bearer_env.as_deref()];
+    let own = [args.keys.key_env.as_deref(), args.bearer_env.as_deref(), args.peers.env()];
     #[cfg(unix)]
     let inbox = args.inbox_token.env();
     #[cfg(not(unix))]
@@ -179,6 +179,31 @@ mod tests {
             "[upstreams.a]\nreplay = \"t\"",
         ] {
             assert!(toml::from_str::<File>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// every variable that an option names holds a secret of the bridge's own.
+    #[test]
+    fn no_variable_that_is_named_reaches_a_server() {
+        let named = |command: &clap::Command, line: &[&str]| {
+            let line = [&["mrtr", "bridge", "--listen"], line].concat();
+            let found = command.clone().try_get_matches_from(line).unwrap();
+            let (_, found) = found.subcommand().unwrap();
+            let bridge = <Bridge as clap::FromArgMatches>::from_arg_matches(found).unwrap();
+            secrets(&bridge, [])
+        };
+        let command = <crate::args::Args as clap::CommandFactory>::command();
+        let of_bridge = command.find_subcommand("bridge").unwrap();
+        let options: Vec<_> = of_bridge.get_arguments().filter_map(|one| one.get_long()).collect();
+        let with_variables: Vec<_> = options.into_iter().filter(|option| option.ends_with("-env")).collect();
+        assert_eq!(with_variables.len(), if cfg!(unix) { 4 } else { 3 }, "{with_variables:?}");
+        for option in with_variables {
+            let mut line = vec![format!("--{option}=SECRET"), String::from("--upstream=http://a/")];
+            if option == "inbox-token-env" {
+                line.push(String::from("--inbox=127.0.0.1:1"));
+            }
+            let line: Vec<_> = line.iter().map(String::as_str).collect();
+            assert_eq!(named(&command, &line), ["SECRET"], "{option}");
         }
     }
 
