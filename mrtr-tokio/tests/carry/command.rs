@@ -266,6 +266,12 @@ async fn servers_of_the_eras_with_sessions_are_called_alike() {
         run(&["call", &url, "greet_two", "--era", "legacy", "--answer", "1=decline"]).await;
     assert_eq!((out.as_str(), code), ("", 3), "{err}");
     assert!(err.contains("--answer 2="), "{err}");
+    // What cannot be saved is not silently lost.
+    let file = std::env::temp_dir().join(format!("mrtr-legacy-save-{}", std::process::id()));
+    let save = ["--era", "legacy", "--save", file.to_str().unwrap()];
+    let (_, err, code) = run(&[&["call", &url, "greet_two"][..], &save].concat()).await;
+    assert!(code == 3 && err.contains("not saved: a server of 2025-11-25"), "{err}");
+    assert!(!file.exists());
     // A server of one era is not a server of the other.
     let (_modern, url) = served(&["--modern-only"]).await;
     let (_, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--era", "legacy"]).await;

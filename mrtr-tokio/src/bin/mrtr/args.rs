@@ -93,7 +93,7 @@ pub(crate) struct Answering {
     #[arg(long, requires = "trace", help_heading = "Output")]
     pub(crate) trace_answers: bool,
     /// Prints the whole result as JSON, of a list an object a line. If there is none, an object with `error`: its
-    /// kind, its text, and the questions that are not answered.
+    /// kind, its text, and the questions of a server of 2026-07-28 that are not answered.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
@@ -137,7 +137,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 #[derive(Group, Default)]
 pub(crate) struct Saving {
     /// If a question is not answered, saves the call into this file, which only you can read: `mrtr resume FILE`
-    /// carries it on. The file must not exist yet.
+    /// carries it on. The file must not exist yet. Servers before 2026-07-28 hold a call themselves: it cannot be saved.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     pub(crate) save: Option<PathBuf>,
     /// Seals saved calls with the key in this file (see `mrtr keygen`). Without one the answers and the server's

@@ -130,6 +130,13 @@ pub(crate) fn tell(
     if let CallError::Peer(peer) | CallError::StateRefused(peer) = &error {
         more = json!({ "code": peer.code.get(), "data": peer.data().map(|data| raw(data.as_str())) });
     }
+    // Only servers of 2026-07-28 leave a call to its client while it waits.
+    let gone = matches!(&error, CallError::Unanswered { waiting: None, .. });
+    if gone && matches!(aside, Aside::Into(_)) {
+        failure.text.push_str(
+            "\nmrtr: not saved: a server of 2025-11-25 or before holds the call itself, and it was cancelled there",
+        );
+    }
     if let Some(waiting) = error.into_waiting() {
         let open = waiting.asks().filter(|ask| ask.answer().is_none());
         let questions: Vec<Value> = open

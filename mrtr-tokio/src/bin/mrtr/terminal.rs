@@ -99,7 +99,10 @@ impl Terminal {
             (Some(Ok(answer)), None) => return Ok(answer),
             // The same again would not fit again.
             (Some(Ok(_)), Some(problem)) => {
-                return unavailable(format!("the answer given does not fit: {problem}"));
+                return unavailable(misfitting(
+                    &format!("the answer given does not fit: {problem}"),
+                    &question,
+                ));
             }
             (Some(Err(problem)), _) => return unavailable(misfitting(&problem, &question)),
             (None, _) if !self.person => return unavailable(no_terminal(&question, &key)),
