@@ -257,7 +257,7 @@ pub(crate) struct Keys {
 #[group(id = "serve")]
 #[command(group = clap::ArgGroup::new("where").required(true))]
 pub(crate) struct Serve {
-    /// Serves over HTTP at this address, 127.0.0.1:3000 or [::1]:3000, port 0 for any. The endpoint's url is printed.
+    /// Serves over HTTP at this address, 127.0.0.1:3000 say, port 0 for any. The endpoint's url is printed.
     #[arg(long, value_name = "ADDR", group = "where", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Serves on standard input and output.
