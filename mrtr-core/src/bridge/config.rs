@@ -89,7 +89,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
-    /// Processes of one upstream that modern hosts share. Default 4.
+    /// Processes of one upstream that modern hosts share. A call that could be asked something has one for itself until it
+    /// is over, and all of one principal half of them at most; anonymous callers are one. Default 4.
     pub processes: usize,
     /// Those of all upstreams. Default 32.
     pub processes_in_all: usize,

@@ -106,9 +106,9 @@ pub(crate) struct Bridge {
     keys: Keys,
     #[command(flatten)]
     peers: peers::Peers,
-    /// Processes of one server for modern hosts. Each call that waits for an answer has one for itself, and so has each
-    /// session of a legacy host: of these there are 16 at most, or as many as are given here if that is more. Left out:
-    /// 4.
+    /// Processes of one server for modern hosts. Each call that could be asked something has one for itself until it is
+    /// over, and all of one principal half of them at most; without --principal-header everybody is one. Each session of
+    /// a legacy host has one for itself, too: 16 at most, or as many as are given here if that is more. Left out: 4.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     processes: Option<usize>,
     /// Requests under way at a time, of one principal. Left out: 1000.
