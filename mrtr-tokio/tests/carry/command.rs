@@ -65,7 +65,8 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
-    let cases: [&[&str]; 13] = [
+    let cases: [&[&str]; 14] = [
+        &["call", "http://127.0.0.1:1/mcp", "file:///a", "--kind", "resource", "--args", r#"{"a":1}"#],
         &["demo", "plan", "--args", "[]"],
         &["demo", "plan", "--args", ""],
         &["serve", "--listen", "localhost:3000"],

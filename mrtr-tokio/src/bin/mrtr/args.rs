@@ -301,7 +301,7 @@ pub(crate) struct Call {
     /// The server's url (not with --stdio), then the name of the tool.
     #[arg(value_name = "URL] [NAME", num_args = 0..=2)]
     pub(crate) target: Vec<String>,
-    /// Its arguments, an object.
+    /// Its arguments, an object; a resource has none.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) args: String,
     /// What is called.

@@ -25,6 +25,9 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
         return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio NAME -- CMD…"));
     }
     check_args(&call.args)?;
+    if call.kind == Kind::Resource && call.args.bytes().any(|byte| !b"{} \t\r\n".contains(&byte)) {
+        return Err(Failure::usage("--args: a resource is read by its uri alone, and has no arguments"));
+    }
     let terminal = Terminal::new(&call.answering)?;
     let store = call.saving.save.as_deref();
     let store = store.map(|path| Store::new(path, call.saving.key_file.as_deref())).transpose()?;
@@ -34,6 +37,7 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     let client = call.reach.client(url, &call.answering)?;
     let Some(name) = name else {
         let listed = conduct(&terminal, list(&client, &call)).await;
+        terminal.finish();
         client.close().await;
         return listed.unwrap_or_else(|| Err(Failure::interrupted()));
     };
