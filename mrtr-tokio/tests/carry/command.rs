@@ -260,6 +260,9 @@ async fn servers_of_the_eras_with_sessions_are_called_alike() {
         let (out, err, code) = run(&stdio).await;
         assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
     }
+    // A list asks nothing.
+    let (out, err, code) = run(&["call", &url, "--answer", "days=2"]).await;
+    assert!(code == 0 && out.contains("plan") && err.contains("\"days\" was not used"), "{err}");
     // Questions without keys are numbered, and one that is not answered is a failure of its own.
     let numbered = ["call", &url, "delete_files", "--era", "legacy", "--answer", "1=accept"];
     assert_eq!(run(&numbered).await.0, "Deleted 3 files.\n");
