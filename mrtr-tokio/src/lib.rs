@@ -10,11 +10,15 @@
 //! | [`store`] | where a ledger's entries are: in memory, in Redis | `server`, `redis` |
 //! | [`client`] | [`Client`](client::Client) over HTTP and over a child's stdio, with an [`Answerer`](mrtr_core::client::Answerer), for servers of both eras | `client` |
 //! | [`bridge`] | [`Bridge`](bridge::Bridge): any host before any server, over stdio and HTTP | `bridge` |
+//! | [`changes`] | what handlers announce: lists that are other now, resources that were updated | `server` |
 //! | [`keys`] | where sealing secrets come from: a file, an environment variable, bytes, this process alone | |
 //! | [`audit`] | what happens in exchanges as `tracing` events, without content | |
 //! | [`clock`] | the wall clock and the random source | |
 //! | [`hostile`] | a server that misbehaves, for tests of clients | `hostile` |
 //! | [`example_tools`] | tools worth playing with, as `mrtr demo` and `mrtr serve` offer them | `cli` |
+//!
+//! The default feature is `cli`, the command's; a library turns the defaults off and names what it needs:
+//! `default-features = false, features = ["server"]`.
 //!
 //! A server in twelve lines:
 //!

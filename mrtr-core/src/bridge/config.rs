@@ -75,7 +75,8 @@ pub struct Config {
     pub quota: Quota,
     /// Waits.
     pub waits: Waits,
-    /// Kinds of question that an inbox answers for hosts that cannot; none by default.
+    /// Kinds of question that an inbox answers for hosts that cannot; none by default. Between a modern host and a modern
+    /// upstream nothing is held, so nothing of theirs waits in it either.
     pub inbox: ClientCapabilities,
     /// There are other processes with the same keys, and [`Output::ToPeer`](super::Output::ToPeer) reaches them: a retry
     /// whose call another one holds is handed to it. Default false: such a retry is "lost".
@@ -88,7 +89,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pool {
-    /// Processes of one upstream that modern hosts share. Default 4.
+    /// Processes of one upstream that modern hosts share. A call that could be asked something has one for itself until it
+    /// is over, and all of one principal half of them at most; anonymous callers are one. Default 4.
     pub processes: usize,
     /// Those of all upstreams. Default 32.
     pub processes_in_all: usize,

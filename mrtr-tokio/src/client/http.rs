@@ -22,7 +22,7 @@ use hyper_util::{
 #[non_exhaustive]
 pub enum UrlError {
     /// Not an address.
-    #[error("{0:?} is not a url")]
+    #[error("{0:?} is not a url, as http://127.0.0.1:3000/mcp is")]
     Malformed(String),
     /// Not `http` or `https`, or without a host.
     #[error("{0:?} is not an http or https url with a host")]

@@ -44,7 +44,12 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
     let (_, err, code) = run(&["demo", "plan", "--answer", "days=31"]).await;
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("days"), "{err}");
-    // What may be chosen is said.
+    // What may be chosen is said, also to who has chosen something else.
+    let (_, err, _) = run(&["demo", "--answer", "days=3", "--answer", "pace=slow"]).await;
+    assert!(
+        err.contains("not JSON at byte 0") && err.contains(r#"one of "slow", "normal", "fast""#),
+        "{err}"
+    );
     assert!(run(&["demo", "--answer", "days=3"]).await.1.contains(r#"one of "slow", "normal", "fast""#));
     // Nothing but a yes is a yes.
     for other in [r#"sure={"action":"yes"}"#, r#"sure={"confirm":false}"#, "sure=false"] {
@@ -60,7 +65,12 @@ async fn without_a_terminal_the_missing_answer_is_named_and_none_is_invented() {
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
-    let cases: [&[&str]; 9] = [
+    let cases: [&[&str]; 14] = [
+        &["call", "http://127.0.0.1:1/mcp", "file:///a", "--kind", "resource", "--args", r#"{"a":1}"#],
+        &["demo", "plan", "--args", "[]"],
+        &["demo", "plan", "--args", ""],
+        &["serve", "--listen", "localhost:3000"],
+        &["serve", "--listen", "127.0.0.1:0", "--allow-host", "http://name"],
         &["call"],
         &["call", "nowhere", "plain"],
         &["call", "http://127.0.0.1:1/mcp", "plain", "--args", "[]"],
@@ -75,6 +85,10 @@ async fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         let (out, err, code) = run(args).await;
         assert_eq!((out.as_str(), code), ("", 2), "{args:?}: {err}");
     }
+    // What is expected is said, and an answer whose key was forgotten is not repeated.
+    assert!(run(&["serve", "--listen", "localhost:3000"]).await.1.contains("127.0.0.1:3000"));
+    let (_, err, _) = run(&["call", "http://127.0.0.1:1/mcp", "plain", "--answer", "hunter2"]).await;
+    assert!(err.contains("number 1 is not KEY=JSON") && !err.contains("hunter2"), "{err}");
     // Nobody listens there, and the reason is the system's.
     let (_, err, code) = run(&["call", "http://127.0.0.1:1/mcp", "plain"]).await;
     assert!(code == 7 && err.contains("refused"), "{err}");
@@ -197,9 +211,37 @@ async fn keys_are_made_for_their_owner_alone() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// Nobody takes a result for written that is not.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_result_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let child = Command::new(MRTR).arg("keygen").stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("standard output: No space left"), "{err}");
+}
+
+/// The url that is printed is one that reaches the server, at whatever address of this machine it listens.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_printed_url_is_where_it_listens() {
+    let v6 = tokio::net::TcpListener::bind("[::1]:0").await.is_ok();
+    for address in ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"].into_iter().take(if v6 { 3 } else { 2 }) {
+        let (_server, url) = served_at(address, &[]).await;
+        let (out, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#]).await;
+        assert_eq!((out.as_str(), code), ("hi\n", 0), "{url}: {err}");
+    }
+}
+
 async fn served(more: &[&str]) -> (tokio::process::Child, String) {
+    served_at("127.0.0.1:0", more).await
+}
+
+async fn served_at(address: &str, more: &[&str]) -> (tokio::process::Child, String) {
     let mut server = Command::new(MRTR);
-    server.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
+    server.args(["serve", "--listen", address]).args(more);
     server.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut server = server.spawn().unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
@@ -218,6 +260,9 @@ async fn servers_of_the_eras_with_sessions_are_called_alike() {
         let (out, err, code) = run(&stdio).await;
         assert_eq!((out.as_str(), code), ("Oslo, 2 days, slow\n", 0), "{era:?}: {err}");
     }
+    // A list asks nothing.
+    let (out, err, code) = run(&["call", &url, "--answer", "days=2"]).await;
+    assert!(code == 0 && out.contains("plan") && err.contains("\"days\" was not used"), "{err}");
     // Questions without keys are numbered, and one that is not answered is a failure of its own.
     let numbered = ["call", &url, "delete_files", "--era", "legacy", "--answer", "1=accept"];
     assert_eq!(run(&numbered).await.0, "Deleted 3 files.\n");
@@ -225,6 +270,12 @@ async fn servers_of_the_eras_with_sessions_are_called_alike() {
         run(&["call", &url, "greet_two", "--era", "legacy", "--answer", "1=decline"]).await;
     assert_eq!((out.as_str(), code), ("", 3), "{err}");
     assert!(err.contains("--answer 2="), "{err}");
+    // What cannot be saved is not silently lost.
+    let file = std::env::temp_dir().join(format!("mrtr-legacy-save-{}", std::process::id()));
+    let save = ["--era", "legacy", "--save", file.to_str().unwrap()];
+    let (_, err, code) = run(&[&["call", &url, "greet_two"][..], &save].concat()).await;
+    assert!(code == 3 && err.contains("not saved: a server of 2025-11-25"), "{err}");
+    assert!(!file.exists());
     // A server of one era is not a server of the other.
     let (_modern, url) = served(&["--modern-only"]).await;
     let (_, err, code) = run(&["call", &url, "plain", "--args", r#"{"text":"hi"}"#, "--era", "legacy"]).await;

@@ -272,7 +272,7 @@ async fn w_11_what_is_no_state_is_said() {
         (
             &["-", "--key-file", &key, "--target", "plan", "--args", "[]"],
             &token,
-            1,
+            2,
             "--args is not a JSON object",
         ),
         (&["-", "--principal", "ada"], &token, 2, "--key-file"),

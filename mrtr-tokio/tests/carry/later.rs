@@ -183,4 +183,61 @@ async fn answers_come_from_a_file_and_scripts_get_json() {
     let (out, _, code) = run(&["call", &url, "none", "--json"]).await;
     let error = &json(&out)["error"];
     assert_eq!((error["kind"].as_str(), error["code"].as_i64(), code), (Some("refused"), Some(-32602), 4));
+    // Whatever goes wrong, and however early.
+    let (nowhere, none) = (folder.file("no/call"), folder.file("none"));
+    let failed: [(&[&str], &str, i32); 8] = [
+        (&["call", "--json"], "usage", 2),
+        (&["call", &url, "name", "--json", "--timeout", "0"], "usage", 2),
+        (&["call", &url, "name", "--json", "--args", "{"], "usage", 2),
+        (&["call", "nowhere", "name", "--json"], "usage", 2),
+        (&["call", &url, "name", "--json", "--answers", &none], "failed", 1),
+        (&["resume", &none, "--json"], "failed", 1),
+        (&["state", "inspect", "none", "--json"], "failed", 1),
+        (&["demo", "--json", "--no-such-option"], "usage", 2),
+    ];
+    for (args, kind, exit) in failed {
+        let (out, err, code) = run(args).await;
+        let error = &json(&out)["error"];
+        assert_eq!(
+            (error["kind"].as_str(), error["exit"].as_i64(), code),
+            (Some(kind), Some(exit.into()), exit)
+        );
+        assert!(!error["message"].as_str().unwrap().is_empty() && !err.is_empty(), "{args:?}");
+    }
+    // A call that could not be saved is not made.
+    let (out, err, code) =
+        run(&["call", &url, "echo", "--args", r#"{"text":"hi"}"#, "--save", &nowhere]).await;
+    assert_eq!((out.as_str(), code), ("", 1));
+    assert!(err.contains("there is no folder"), "{err}");
+}
+
+/// The words that are printed to carry a call on do so when they are typed.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_said_to_carry_a_call_on_does() {
+    let (running, folder) = (server().await, Folder::new("it's here"));
+    let (url, file, key) = (running.url(), folder.file("my call"), folder.file("my key"));
+    assert_eq!(run(&["keygen", "--out", &key]).await.2, 0);
+    let (_, err, _) = run(&["call", &url, "name", "--save", &file, "--key-file", &key]).await;
+    let said = err.split("saved: mrtr ").nth(1).unwrap().split(" carries it on").next().unwrap();
+    let typed = format!("exec \"$0\" {said} --answer 'name=\"Ada\"' --answer sure=accept");
+    let output = tokio::process::Command::new("sh").args(["-c", &typed, MRTR]).output().await.unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Hello, Ada!\n", "{typed}");
+}
+
+/// A call that waits is not lost because its next round could not be saved.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_saved_call_outlives_a_fault_of_this_machine() {
+    let (running, folder) = (server().await, Folder::new("outlives"));
+    let (url, file) = (running.url(), folder.file("call"));
+    assert_eq!(run(&["call", &url, "name", "--save", &file]).await.2, 3);
+    // A name so long that nothing longer can be written beside it.
+    let long = folder.file(&"c".repeat(250));
+    std::fs::rename(&file, &long).unwrap();
+    let before = std::fs::read(&long).unwrap();
+    let (out, err, code) = run(&["resume", &long, "--answer", r#"name="Ada""#, "--json"]).await;
+    assert!(code == 1 && err.contains("not saved") && err.contains("\"sure\""), "{err}");
+    assert!(out.contains(r#""key":"sure""#), "{out}");
+    assert_eq!(std::fs::read(&long).unwrap(), before);
 }

@@ -97,8 +97,12 @@ impl Terminal {
 
     /// Ctrl-C where no prompt reads keys: what a terminal makes of it.
     pub(crate) fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        kill_process(pid, signal).unwrap();
     }
 
     /// Standard output, what else was shown, and how it ended.

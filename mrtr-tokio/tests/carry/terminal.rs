@@ -95,6 +95,17 @@ fn ctrl_c_at_a_question_gives_the_call_up_g_31() {
     assert!(shown.contains("mrtr: given up"), "{shown}");
 }
 
+/// Whoever ends the process from elsewhere ends the call, too, and the terminal is as it was.
+#[test]
+fn sigterm_at_a_question_gives_the_call_up_g_31() {
+    let mut terminal = Terminal::start(mrtr(&["demo", "plan"]));
+    terminal.until("Days");
+    terminal.signal(rustix::process::Signal::TERM);
+    let (out, shown, status) = terminal.end();
+    assert_eq!((out.as_str(), status.code()), ("", Some(130)), "{shown}");
+    assert!(shown.contains("mrtr: given up"), "{shown}");
+}
+
 #[test]
 fn a_url_is_shown_whole_and_opened_only_after_a_yes_r_141() {
     // An opener that writes down what it is given.

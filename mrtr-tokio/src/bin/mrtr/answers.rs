@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use mrtr_core::{
     Limits,
     form::Schema,
-    jsonrpc::Json,
+    jsonrpc::{Json, Refusal},
     wire::{Action, AskKind, InputRequest, Root},
 };
 
@@ -41,9 +41,10 @@ impl Prepared {
     /// Those of the options; one that is given by name wins over one in a file.
     pub(crate) fn new(all: &[String], file: Option<&Path>) -> Result<Self, Failure> {
         let mut prepared = Self::default();
-        for one in all {
+        for (index, one) in all.iter().enumerate() {
+            // What it says is not repeated: it may be an answer whose key was forgotten.
             let Some((key, text)) = one.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-                return Err(Failure::usage(format!("--answer {one:?} is not of the form KEY=JSON")));
+                return Err(Failure::usage(format!("--answer: number {} is not KEY=JSON", index + 1)));
             };
             if !prepared.add(key, text.trim()) {
                 return Err(Failure::usage(format!("--answer: the key {key:?} is given twice")));
@@ -89,13 +90,14 @@ fn from_file(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     };
     read.map_err(|error| Failure::new(format!("--answers {}: {error}", path.display())))?;
     let wrong = |what: String| Failure::usage(format!("--answers {}: {what}", path.display()));
-    let json = Json::parse(text.trim(), &Limits::default()).map_err(|error| wrong(error.to_string()))?;
+    let json = Json::parse(text.trim(), &Limits::default()).map_err(|error| wrong(fault(error)))?;
     let members =
         json.members().ok_or_else(|| wrong(String::from("not an object with a member for each question")))?;
     Ok(members.map(|(key, value)| (key.into_owned(), String::from(value.as_str()))).collect())
 }
 
-fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
+/// What a text means as the answer to this question.
+pub(crate) fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
     let kind = request.kind();
     let elicitation = matches!(kind, AskKind::Form | AskKind::Url);
     match text {
@@ -129,7 +131,7 @@ fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
             Some(said) => Ok(Answer::Sampling(sampled(&said))),
             None => Err(String::from("a model's reply is a string, or a whole result as an object")),
         },
-        AskKind::Roots => match json.items() {
+        AskKind::Roots => match json.get("roots").unwrap_or(json).items() {
             Some(items) => Ok(Answer::Roots(roots(items)?)),
             None => Err(String::from("roots are an array of file:// urls, or of objects with a uri")),
         },
@@ -148,7 +150,12 @@ fn whole(json: Json<'_>, request: &InputRequest<'_>) -> Option<Action> {
 
 fn parsed(text: &str) -> Result<Json<'_>, String> {
     Json::parse(text, &Limits::default())
-        .map_err(|error| format!("{error} (a text is given in quotes, 'KEY=\"some text\"')"))
+        .map_err(|error| format!("{} (a text is given in quotes, '\"some text\"')", fault(error)))
+}
+
+/// What is wrong with a JSON text that was typed, which is no message.
+pub(crate) fn fault(refusal: Refusal) -> String {
+    if let Refusal::Syntax { at } = refusal { format!("not JSON at byte {at}") } else { refusal.to_string() }
 }
 
 /// The content of a form; the value alone will do for a form with one field.

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use mrtr_core::wire::AskingMethod;
@@ -92,17 +92,52 @@ pub(crate) struct Answering {
     /// Shows the answers too.
     #[arg(long, requires = "trace", help_heading = "Output")]
     pub(crate) trace_answers: bool,
-    /// Prints the whole result as JSON. If there is none, an object with `error`: its kind, its text, and the
-    /// questions that are not answered.
+    /// Prints the whole result as JSON, of a list an object a line. If there is none, an object with `error`: its
+    /// kind, its text, and the questions of a server of 2026-07-28 that are not answered.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+}
+
+impl Answering {
+    /// Whether answers were given in advance.
+    pub(crate) fn gives_answers(&self) -> bool {
+        !self.answers.is_empty() || self.answers_file.is_some()
+    }
+}
+
+impl Command {
+    /// Whether a failure is to be said as JSON, too.
+    pub(crate) const fn wants_json(&self) -> bool {
+        match self {
+            Self::Demo(demo) => demo.answering.json,
+            Self::Call(call) => call.answering.json,
+            Self::Resume(resume) => resume.answering.json,
+            Self::State(State::Inspect(inspect)) => inspect.json,
+            Self::Serve(_) | Self::Bridge(_) | Self::Hostile(_) | Self::Keygen { .. } => false,
+            #[cfg(unix)]
+            Self::Inbox(_) => false,
+        }
+    }
+}
+
+/// The same of a command line that could not be read.
+pub(crate) fn json_is_wanted(line: impl Iterator<Item = OsString>) -> bool {
+    let options: Vec<_> = line.take_while(|word| word != "--").collect();
+    let says = |word: &str| options.iter().any(|option| option == word);
+    says("--json") && ["demo", "call", "resume", "inspect"].into_iter().any(says)
+}
+
+/// An address to listen at.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| String::from("not an IP address and a port, as 127.0.0.1:3000 and [::1]:3000 are"))
 }
 
 /// How a call is put aside for later.
 #[derive(Group, Default)]
 pub(crate) struct Saving {
     /// If a question is not answered, saves the call into this file, which only you can read: `mrtr resume FILE`
-    /// carries it on. The file must not exist yet.
+    /// carries it on. The file must not exist yet. Servers before 2026-07-28 hold a call themselves: it cannot be saved.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     pub(crate) save: Option<PathBuf>,
     /// Seals saved calls with the key in this file (see `mrtr keygen`). Without one the answers and the server's
@@ -130,7 +165,8 @@ pub(crate) struct Reach {
     /// A file with certificates (PEM) that the server's may be issued by, beside the system's.
     #[arg(long, value_name = "FILE", conflicts_with = "stdio", help_heading = "Server")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Seconds that one request may go without a reply or progress. The time you take to answer does not count.
+    /// Seconds that one request may go without a reply or progress; with progress it may take 600, or as many as are
+    /// given here. The time you take to answer does not count. Left out: 60.
     #[arg(long, value_name = "SECONDS", help_heading = "Server", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
     /// The server's era: `modern` is 2026-07-28, `legacy` are 2025-11-25, 2025-06-18 and 2025-03-26. Left out: it is
@@ -147,7 +183,8 @@ pub(crate) struct Reach {
 
 #[derive(Group)]
 pub(crate) struct Demo {
-    /// The tool. Left out: you choose, or `plan` if there is no terminal.
+    /// The tool: `plan`, `book_table`, `greet_two`, `delete_files`, `summarize`, `list_project`, `connect_account` or
+    /// `plain`. Left out: you choose, or `plan` if there is no terminal or answers are given.
     pub(crate) tool: Option<String>,
     /// Its arguments, an object. Left out: ones that fit the example.
     #[arg(long, value_name = "JSON")]
@@ -182,7 +219,10 @@ pub(crate) struct Inspect {
     #[arg(long, requires = "key_files", conflicts_with = "principal")]
     pub(crate) anonymous: bool,
     /// The method of the request that would carry it, to compare.
-    #[arg(long, value_name = "METHOD", requires = "target", default_value = AskingMethod::ToolsCall.name())]
+    #[arg(
+        long, value_name = "METHOD", requires = "target", default_value = AskingMethod::ToolsCall.name(),
+        value_parser = [AskingMethod::ToolsCall.name(), AskingMethod::PromptsGet.name(), AskingMethod::ResourcesRead.name()]
+    )]
     pub(crate) method: String,
     /// The tool, prompt or uri of that request.
     #[arg(long, value_name = "NAME", requires = "key_files")]
@@ -193,7 +233,7 @@ pub(crate) struct Inspect {
     /// Shows the answers too.
     #[arg(long)]
     pub(crate) show_answers: bool,
-    /// Prints JSON.
+    /// Prints JSON; of what is no state, or cannot be read, an object with `error`.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -217,8 +257,8 @@ pub(crate) struct Keys {
 #[group(id = "serve")]
 #[command(group = clap::ArgGroup::new("where").required(true))]
 pub(crate) struct Serve {
-    /// Serves over HTTP at this address, port 0 for any. The endpoint's url is printed.
-    #[arg(long, value_name = "ADDR", group = "where")]
+    /// Serves over HTTP at this address, 127.0.0.1:3000 say, port 0 for any. The endpoint's url is printed.
+    #[arg(long, value_name = "ADDR", group = "where", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Serves on standard input and output.
     #[arg(long, group = "where")]
@@ -261,7 +301,7 @@ pub(crate) struct Call {
     /// The server's url (not with --stdio), then the name of the tool.
     #[arg(value_name = "URL] [NAME", num_args = 0..=2)]
     pub(crate) target: Vec<String>,
-    /// Its arguments, an object.
+    /// Its arguments, an object; a resource has none.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) args: String,
     /// What is called.
@@ -292,4 +332,47 @@ pub(crate) struct Resume {
     pub(crate) answering: Answering,
     #[command(flatten)]
     pub(crate) reach: Reach,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use mrtr_core::{
+        bridge::{Pool, Quota},
+        client::Policy,
+    };
+
+    use super::*;
+
+    /// What is left out is what the library's defaults say.
+    #[test]
+    fn the_help_says_the_defaults() {
+        let mut command = Args::command();
+        let mut help = |name: &str, option: &str| {
+            let command = command.find_subcommand_mut(name).unwrap();
+            let option = command.get_arguments().find(|one| one.get_long() == Some(option)).unwrap();
+            option.get_help().unwrap().to_string()
+        };
+        let (policy, quota) = (Policy::default(), Quota::default());
+        let timeout = help("call", "timeout");
+        assert!(timeout.ends_with(&format!("Left out: {}", policy.request_timeout.as_secs())), "{timeout}");
+        assert!(timeout.contains(&format!("may take {},", policy.request_longest.as_secs())), "{timeout}");
+        let processes = help("bridge", "processes");
+        assert!(processes.contains(&format!("{} at most", Pool::default().own_processes)), "{processes}");
+        for (option, default) in [
+            ("processes", Pool::default().processes),
+            ("quota-calls", quota.calls),
+            ("quota-parked", quota.parked),
+        ] {
+            let said = help("bridge", option);
+            assert!(said.ends_with(&format!("Left out: {default}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn json_is_wanted_by_an_option_of_ours_alone() {
+        let wanted = |line: &str| json_is_wanted(line.split(' ').map(OsString::from));
+        assert!(wanted("mrtr call --json") && wanted("mrtr --log off demo plan --json --bad"));
+        assert!(!wanted("mrtr call --stdio x -- server --json") && !wanted("mrtr hostile --json"));
+    }
 }

@@ -7,11 +7,13 @@ use mrtr_tokio::client::{CallError, Client, Reply};
 use serde_json::{Value, json};
 
 use crate::{
-    Failure,
+    Failure, answers,
     args::{Answering, Call, Kind},
     failure::Exit,
     saved::Store,
-    screen, show,
+    screen,
+    serve::asked_to_stop,
+    show,
     terminal::Terminal,
 };
 
@@ -22,10 +24,9 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     if target.next().is_some() {
         return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio NAME -- CMD…"));
     }
-    match Json::parse(&call.args, &Limits::default()) {
-        Ok(args) if args.is_object() => {}
-        Ok(_) => return Err(Failure::usage("--args is not a JSON object")),
-        Err(error) => return Err(Failure::usage(format!("--args: {error}"))),
+    check_args(&call.args)?;
+    if call.kind == Kind::Resource && call.args.bytes().any(|byte| !b"{} \t\r\n".contains(&byte)) {
+        return Err(Failure::usage("--args: a resource is read by its uri alone, and has no arguments"));
     }
     let terminal = Terminal::new(&call.answering)?;
     let store = call.saving.save.as_deref();
@@ -36,6 +37,7 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     let client = call.reach.client(url, &call.answering)?;
     let Some(name) = name else {
         let listed = conduct(&terminal, list(&client, &call)).await;
+        terminal.finish();
         client.close().await;
         return listed.unwrap_or_else(|| Err(Failure::interrupted()));
     };
@@ -43,6 +45,15 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     let said = tell(done, &client, &call.answering, &store.as_ref().into(), &terminal);
     client.close().await;
     said.map(|_| ())
+}
+
+/// Arguments are an object; the server is not asked to say so.
+pub(crate) fn check_args(text: &str) -> Result<(), Failure> {
+    match Json::parse(text, &Limits::default()) {
+        Ok(args) if args.is_object() => Ok(()),
+        Ok(_) => Err(Failure::usage("--args is not a JSON object")),
+        Err(error) => Err(Failure::usage(format!("--args: {}", answers::fault(error)))),
+    }
 }
 
 /// Makes the call; nothing if it was given up with Ctrl-C.
@@ -60,7 +71,7 @@ pub(crate) async fn one(
     }
 }
 
-/// Waits for something, and says so; Ctrl-C drops it, which cancels what is under way.
+/// Waits for something, and says so; Ctrl-C or SIGTERM drops it, which cancels what is under way.
 pub(crate) async fn conduct<T>(terminal: &Terminal, work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(work);
     let done = tokio::select! {
@@ -68,23 +79,20 @@ pub(crate) async fn conduct<T>(terminal: &Terminal, work: impl Future<Output = T
         done = &mut work => Some(done),
         // Between rounds a call that is given up ends by itself, and can still be saved.
         () = terminal.interrupted() => tokio::time::timeout(Duration::from_millis(500), &mut work).await.ok(),
-        () = ctrl_c() => None,
+        () = told_to_stop() => None,
         never = screen::draw() => match never {},
     };
     screen::rests();
     done
 }
 
-async fn ctrl_c() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        return std::future::pending().await;
-    }
+async fn told_to_stop() {
+    asked_to_stop().await;
     show::note("mrtr: cancelling; Ctrl-C again leaves at once");
     tokio::spawn(async {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            show::leave();
-            std::process::exit(Exit::Interrupted.code().into());
-        }
+        asked_to_stop().await;
+        show::leave();
+        std::process::exit(Exit::Interrupted.code().into());
     });
 }
 
@@ -126,6 +134,13 @@ pub(crate) fn tell(
     if let CallError::Peer(peer) | CallError::StateRefused(peer) = &error {
         more = json!({ "code": peer.code.get(), "data": peer.data().map(|data| raw(data.as_str())) });
     }
+    // Only servers of 2026-07-28 leave a call to its client while it waits.
+    let gone = matches!(&error, CallError::Unanswered { waiting: None, .. });
+    if gone && matches!(aside, Aside::Into(_)) {
+        failure.text.push_str(
+            "\nmrtr: not saved: a server of 2025-11-25 or before holds the call itself, and it was cancelled there",
+        );
+    }
     if let Some(waiting) = error.into_waiting() {
         let open = waiting.asks().filter(|ask| ask.answer().is_none());
         let questions: Vec<Value> = open
@@ -142,10 +157,14 @@ pub(crate) fn tell(
             ),
             Aside::Nowhere | Aside::IfAsked => {}
             Aside::Into(store) => {
-                store.write(client, &waiting)?;
-                let path = store.path.display();
-                more = json!({ "questions": questions, "saved": path.to_string() });
-                failure.text = format!("{}\nmrtr: saved: mrtr resume {path} carries it on", failure.text);
+                if let Err(fault) = store.write(client, &waiting) {
+                    // What was not answered is worth knowing nevertheless.
+                    failure = Failure::new(format_args!("{}\nmrtr: not saved: {}", failure.text, fault.text));
+                } else {
+                    more = json!({ "questions": questions, "saved": store.path.display().to_string() });
+                    let command = store.command(client);
+                    failure.text = format!("{}\nmrtr: saved: {command} carries it on", failure.text);
+                }
             }
         }
     }
@@ -160,12 +179,7 @@ fn raw(text: &str) -> Value {
 /// With `--json`, standard output says what went wrong, too.
 fn said(failure: Failure, answering: &Answering, more: Value) -> Failure {
     if answering.json {
-        let mut error =
-            json!({ "kind": failure.exit.name(), "exit": failure.exit.code(), "message": failure.text });
-        if let (Some(error), Value::Object(more)) = (error.as_object_mut(), more) {
-            error.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
-        }
-        show::result(&json!({ "error": error }).to_string());
+        show::result(&failure.json(more));
     }
     failure
 }

@@ -41,6 +41,8 @@ impl std::fmt::Display for Offer {
 
 pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     let (tool, args) = chosen(&demo)?;
+    call::check_args(&args)?;
+    let terminal = Terminal::new(&demo.answering)?;
     // The server ends with this process, so nothing is lost with its key.
     let key = keys::generate().and_then(|text| keys::decode(&text)).map_err(Failure::new)?;
     let sealer = KeySource::Bytes(&key).sealer(example_tools::NAME).map_err(Failure::new)?;
@@ -55,7 +57,6 @@ pub(crate) async fn run(demo: Demo) -> Result<(), Failure> {
     };
     let serving = tokio::spawn(server::serve(listener, endpoint, server::Options::default(), stopped));
     show::note(&format!("serving {} at {url}; calling {tool} {args}", example_tools::NAME));
-    let terminal = Terminal::new(&demo.answering)?;
     let options = reach::options(&demo.answering);
     let client = Client::http(&url, reach::config(), options).map_err(Failure::new)?;
     let done = call::one(&client, Kind::Tool, &tool, &args, &terminal).await;
@@ -88,7 +89,7 @@ fn what_happened(requests: u32, traced: bool) -> String {
 fn chosen(demo: &Demo) -> Result<(String, String), Failure> {
     let tool = match &demo.tool {
         Some(tool) => tool.clone(),
-        None if terminal::is_there() && !demo.answering.no_prompt && demo.answering.answers.is_empty() => {
+        None if terminal::is_there() && !demo.answering.gives_answers() && !demo.answering.no_prompt => {
             let offers = TOOLS.map(|(name, about, _)| Offer(name, about)).into();
             inquire::Select::new("Which tool?", offers)
                 .with_page_size(TOOLS.len())
@@ -102,4 +103,20 @@ fn chosen(demo: &Demo) -> Result<(String, String), Failure> {
     let fitting = TOOLS.iter().find(|(name, ..)| *name == tool).map_or("{}", |(.., args)| args);
     let args = demo.args.clone().unwrap_or_else(|| fitting.into());
     Ok((tool, args))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_tool() {
+        let mut command = crate::args::Args::command();
+        let help = command.find_subcommand_mut("demo").unwrap().render_help().to_string();
+        for (name, ..) in TOOLS {
+            assert!(help.contains(&format!("`{name}`")), "{name}: {help}");
+        }
+    }
 }

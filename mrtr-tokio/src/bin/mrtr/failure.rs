@@ -6,6 +6,7 @@ use mrtr_core::{
     legacy::client::{Closed, Failure as Failed},
 };
 use mrtr_tokio::client::{CallError, WireError};
+use serde_json::{Value, json};
 
 /// How the process ends. What each number means is written in [`EXITS`], for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) enum Exit {
     Protocol,
     /// No message got through.
     Transport,
-    /// Ctrl-C.
+    /// Ctrl-C, or SIGTERM.
     Interrupted,
 }
 
@@ -38,7 +39,7 @@ pub(crate) const EXITS: &str = "Exit codes:
     5  a bound was reached: rounds, time, size
     6  the server breaks the protocol
     7  no connection, or it broke
-  130  given up with Ctrl-C";
+  130  given up with Ctrl-C, or ended by SIGTERM";
 
 impl Exit {
     /// As scripts read it.
@@ -144,6 +145,9 @@ impl Failure {
     /// secret itself, given in the wrong place.
     pub(crate) fn unset(option: &str, name: &str) -> Self {
         let usual = |byte: u8| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        if name.is_empty() {
+            return Self::usage(format!("{option}: an environment variable has to be named"));
+        }
         let name = if name.bytes().all(usual) { name } else { "that was named" };
         Self::usage(format!("{option}: the environment variable {name} is not set"))
     }
@@ -154,6 +158,15 @@ impl Failure {
 
     pub(crate) fn interrupted() -> Self {
         Self::with(Exit::Interrupted, "given up")
+    }
+
+    /// What `--json` prints instead of a result, with these members as well.
+    pub(crate) fn json(&self, more: Value) -> String {
+        let mut error = json!({ "kind": self.exit.name(), "exit": self.exit.code(), "message": self.text });
+        if let (Some(error), Value::Object(more)) = (error.as_object_mut(), more) {
+            error.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        json!({ "error": error }).to_string()
     }
 }
 

@@ -14,7 +14,7 @@ use mrtr_core::testkit::{self, Carrier, Case, Expected};
 use mrtr_tokio::hostile::{self, Ended};
 use tokio::net::TcpListener;
 
-use crate::{Failure, serve, show};
+use crate::{Failure, args, serve, show};
 
 #[derive(Args)]
 #[group(id = "hostile")]
@@ -34,7 +34,7 @@ pub(crate) struct Hostile {
     #[arg(long, conflicts_with_all = ["listen", "stdio"])]
     json: bool,
     /// Serves over HTTP at this address, port 0 for any. The url is printed.
-    #[arg(long, value_name = "ADDR", group = "how")]
+    #[arg(long, value_name = "ADDR", group = "how", value_parser = args::address)]
     listen: Option<SocketAddr>,
     /// Serves on standard input and output.
     #[arg(long, group = "how")]
@@ -90,8 +90,11 @@ fn unknown(name: &str) -> Failure {
     // What begins alike, or has the word in it.
     let near: Vec<_> =
         testkit::cases().map(Case::name).filter(|one| one.contains(name) || name.contains(one)).collect();
-    let hint =
-        if near.is_empty() { String::from("`mrtr hostile --list` has them all") } else { near.join(", ") };
+    // A letter is in most of them.
+    let hint = match near.len() {
+        1..=30 => near.join(", "),
+        _ => String::from("`mrtr hostile --list` has them all"),
+    };
     Failure::usage(format!("there is no case {:?}: {hint}", show::line(name, 40)))
 }
 

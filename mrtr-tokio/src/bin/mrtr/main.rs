@@ -31,7 +31,11 @@ use args::{Args, Command};
 use failure::{Exit, Failure};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return misread(&error),
+    };
+    let json = args.command.wants_json();
     tracing_subscriber::fmt()
         .with_writer(|| screen::Log)
         .with_max_level(args.log.level())
@@ -50,13 +54,25 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     // Nor may a prompt that nobody will answer keep the terminal.
     show::leave();
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            show::complain(&failure.text);
-            ExitCode::from(failure.exit.code())
-        }
+    let failure = match (done, show::lost()) {
+        (Ok(()), None) => return ExitCode::SUCCESS,
+        (Ok(()), Some(error)) => Failure::new(format!("standard output: {error}")),
+        (Err(failure), _) => failure,
+    };
+    if json && !show::printed() {
+        show::result(&failure.json(serde_json::Value::Null));
     }
+    show::complain(&failure.text);
+    ExitCode::from(failure.exit.code())
+}
+
+/// What was typed is no command, or asks for help. A script that wants JSON gets it here, too.
+fn misread(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && args::json_is_wanted(std::env::args_os()) {
+        show::result(&Failure::usage(error.to_string().trim_end()).json(serde_json::Value::Null));
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { 0 })
 }
 
 async fn run(command: Command) -> Result<(), Failure> {

@@ -4,7 +4,6 @@ use crate::{
     Failure,
     args::Resume,
     call::{Aside, conduct, tell},
-    failure::Exit,
     saved::Store,
     show,
     terminal::Terminal,
@@ -34,10 +33,13 @@ pub(crate) async fn run(resume: Resume) -> Result<(), Failure> {
     let client = resume.reach.client(url, &resume.answering)?;
     let waiting = store.load(&client, &saved)?;
     let done = conduct(&terminal, client.resume(waiting, &terminal)).await;
+    // A tool that says that it failed has said so: there is nothing to carry on.
+    let over = matches!(done, Some(Ok(_)));
     let said = tell(done, &client, &resume.answering, &Aside::Into(&store), &terminal);
     client.close().await;
-    // An error of the server's may be about the state, and then the call is over; or about this moment.
-    if said.is_ok() || said.as_ref().is_err_and(|failure| failure.exit == Exit::Failed) {
+    // An error of the server's may be about the state, and then the call is over; or about this moment. One of this
+    // machine's, a full disk for example, is no reason to lose what is there.
+    if over {
         store.remove();
     }
     said.map(|_| ())

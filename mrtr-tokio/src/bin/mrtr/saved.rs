@@ -33,6 +33,7 @@ const MOST: u64 = 64 << 20;
 /// Where a call is saved, and how.
 pub(crate) struct Store {
     pub(crate) path: PathBuf,
+    key_file: Option<PathBuf>,
     sealer: Option<Sealer>,
 }
 
@@ -47,15 +48,36 @@ pub(crate) struct Saved {
 impl Store {
     pub(crate) fn new(path: &Path, key_file: Option<&Path>) -> Result<Self, Failure> {
         let sealer = key_file.map(|path| KeySource::File(path).sealer(AUDIENCE)).transpose();
-        Ok(Self { path: path.into(), sealer: sealer.map_err(Failure::new)? })
+        let key_file = key_file.map(PathBuf::from);
+        Ok(Self { path: path.into(), key_file, sealer: sealer.map_err(Failure::new)? })
     }
 
-    /// Whether something is there already, which is not overwritten.
+    /// Whether something is there already, which is not overwritten, or no folder to write into: known before the call
+    /// is made, for afterwards it would be lost.
     pub(crate) fn must_be_free(&self) -> Result<(), Failure> {
-        match fs::symlink_metadata(&self.path) {
-            Ok(_) => Err(self.fault("is there already")),
-            Err(_) => Ok(()),
+        if fs::symlink_metadata(&self.path).is_ok() {
+            return Err(self.fault("is there already"));
         }
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                Err(self.fault(format_args!("there is no folder {}", folder.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is typed to carry the call on, for a shell.
+    pub(crate) fn command(&self, client: &Client) -> String {
+        let mut command = format!("mrtr resume {}", word(&self.path));
+        if let Some(path) = &self.key_file {
+            command.push_str(&format!(" --key-file {}", word(path)));
+        }
+        match (client.server(), address(client)) {
+            (_, Some(_)) => {}
+            (server, None) if server.starts_with("stdio:") => command.push_str(" --stdio -- CMD…"),
+            (_, None) => command.push_str(" URL"),
+        }
+        command
     }
 
     fn fault(&self, what: impl std::fmt::Display) -> Failure {
@@ -73,13 +95,11 @@ impl Store {
             }
         }
         let keys: Vec<&str> = waiting.asks().map(|ask| ask.key()).collect();
-        let url =
-            Some(client.server()).filter(|server| !server.starts_with("stdio:") && !server.contains('?'));
         let head = json!({
             "mrtr": "call",
             "format": 1,
             "sealed": self.sealer.is_some(),
-            "url": url,
+            "url": address(client),
             "at": utc(Clock::system().now()),
             "keys": keys,
         });
@@ -142,6 +162,39 @@ impl Store {
     pub(crate) fn remove(&self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(file = %self.path.display(), %error, "the saved call is over, and could not be removed");
+        }
+    }
+}
+
+/// The url of the server, if it may stand in the file.
+fn address(client: &Client) -> Option<&str> {
+    Some(client.server()).filter(|server| !server.starts_with("stdio:") && !server.contains('?'))
+}
+
+/// A path as one word of a shell's.
+fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
+    if !text.is_empty() && text.bytes().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word() {
+        for (path, expected) in [
+            ("/tmp/call-1.mrtr", "/tmp/call-1.mrtr"),
+            ("a call", "'a call'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(word(Path::new(path)), expected);
         }
     }
 }

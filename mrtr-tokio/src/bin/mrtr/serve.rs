@@ -1,6 +1,6 @@
 //! `mrtr serve`: the example tools for others.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use mrtr_core::{handler::Service, seal::Sealer};
 use mrtr_tokio::{
@@ -39,7 +39,9 @@ pub(crate) fn sealer(from: &Keys, audience: &str) -> Result<Sealer, Failure> {
         (Some(path), _) => Some(keys::Keys::file(path)),
         (None, Some(name)) => Some(keys::Keys::env(name)),
         (None, None) if from.accept_key_file.is_some() => {
-            return Err(Failure::new("--accept-key-file needs a key to seal with: --key-file or --key-env"));
+            return Err(Failure::usage(
+                "--accept-key-file needs a key to seal with: --key-file or --key-env",
+            ));
         }
         (None, None) => None,
     };
@@ -74,12 +76,19 @@ async fn http(service: Service, address: SocketAddr, serve: &Serve) -> Result<()
             }
             Ok(gate)
         })
-        .map_err(|error: server::NotAName| Failure::new(error))?
+        .map_err(|error: server::NotAName| Failure::usage(error))?
         .build();
     let options = server::Options::default();
-    let host = if loopback { format!("localhost:{}", address.port()) } else { address.to_string() };
-    show::result(&format!("http://{host}{}", options.path));
+    show::result(&url(address, &options.path));
     server::serve(listener, endpoint, options, asked_to_stop()).await.map_err(Failure::new)
+}
+
+/// Where an endpoint is that listens at this address. `localhost` is 127.0.0.1 everywhere, and nothing else everywhere.
+pub(crate) fn url(address: SocketAddr, path: &str) -> String {
+    match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => format!("http://localhost:{}{path}", address.port()),
+        IpAddr::V4(_) | IpAddr::V6(_) => format!("http://{address}{path}"),
+    }
 }
 
 /// Reads the keys again at each SIGHUP, as long as the process lives.

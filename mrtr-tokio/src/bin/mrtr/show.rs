@@ -3,6 +3,10 @@
 use std::{
     borrow::Cow,
     io::{self, Write},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use mrtr_core::jsonrpc::Json;
@@ -34,28 +38,48 @@ pub(crate) fn line(text: &str, most: usize) -> String {
     out
 }
 
-/// A reader that has left, `mrtr … | head`, is no failure.
-fn write(mut to: impl Write, text: &str) {
-    screen::write(|| {
-        let _ = writeln!(to, "{text}").and_then(|()| to.flush());
-    });
+static PRINTED: AtomicBool = AtomicBool::new(false);
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Whether anything was said on standard output.
+pub(crate) fn printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
 }
 
+/// Why standard output did not take all that was said there.
+pub(crate) fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}
+
+fn write(mut to: impl Write, text: &str) -> io::Result<()> {
+    let mut written = Ok(());
+    screen::write(|| written = writeln!(to, "{text}").and_then(|()| to.flush()));
+    written
+}
+
+/// A reader that has left, `mrtr … | head`, is no failure; a full disk is one.
 pub(crate) fn result(text: &str) {
-    write(io::stdout(), &harmless(text));
+    PRINTED.store(true, Ordering::Relaxed);
+    match write(io::stdout(), &harmless(text)) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = LOST.set(error.to_string());
+        }
+        Ok(()) | Err(_) => {}
+    }
 }
 
 pub(crate) fn note(text: &str) {
-    write(io::stderr(), &harmless(text));
+    as_is(&harmless(text));
 }
 
 /// A note whose control characters are ours; nothing of a peer's goes in here that is not harmless.
 pub(crate) fn as_is(text: &str) {
-    write(io::stderr(), text);
+    // There is no other place to say that this one is gone.
+    let _ = write(io::stderr(), text);
 }
 
 pub(crate) fn complain(text: &str) {
-    write(io::stderr(), &format!("mrtr: {}", harmless(text)));
+    note(&format!("mrtr: {text}"));
 }
 
 /// Gives the terminal back as it was, if a prompt still has it.

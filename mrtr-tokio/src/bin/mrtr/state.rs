@@ -59,10 +59,10 @@ fn digest(args: &Inspect) -> Result<Option<RequestDigest>, Failure> {
     let limits = Limits::default();
     let arguments = args.args.as_deref().map(|text| {
         let parsed = Json::parse(text, &limits).ok().filter(|json| json.is_object());
-        parsed.ok_or_else(|| Failure::new("--args is not a JSON object"))
+        parsed.ok_or_else(|| Failure::usage("--args is not a JSON object"))
     });
     let digest = RequestDigest::new(&args.method, target, arguments.transpose()?);
-    digest.map(Some).map_err(|fault| Failure::new(format!("--args: {fault}")))
+    digest.map(Some).map_err(|fault| Failure::usage(format!("--args: {fault}")))
 }
 
 /// What there is to be shown.

@@ -99,9 +99,12 @@ impl Terminal {
             (Some(Ok(answer)), None) => return Ok(answer),
             // The same again would not fit again.
             (Some(Ok(_)), Some(problem)) => {
-                return unavailable(format!("the answer given does not fit: {problem}"));
+                return unavailable(misfitting(
+                    &format!("the answer given does not fit: {problem}"),
+                    &question,
+                ));
             }
-            (Some(Err(problem)), _) => return unavailable(problem),
+            (Some(Err(problem)), _) => return unavailable(misfitting(&problem, &question)),
             (None, _) if !self.person => return unavailable(no_terminal(&question, &key)),
             (None, _) => {}
         }
@@ -152,7 +155,7 @@ impl Answerer for Terminal {
         let Some(key) = question.key() else { return Ok(()) };
         match self.given(&question, key) {
             Some(Ok(_)) => Ok(()),
-            Some(Err(problem)) => Err(NotAnswered::Unavailable(problem)),
+            Some(Err(problem)) => Err(NotAnswered::Unavailable(misfitting(&problem, &question))),
             None if self.person => Ok(()),
             None => Err(NotAnswered::Unavailable(no_terminal(&question, key))),
         }
@@ -230,16 +233,25 @@ fn only_field(question: &Question<'_>) -> Option<String> {
 }
 
 fn no_terminal(question: &Question<'_>, key: &str) -> String {
-    format!("{}; there is no terminal to ask at: give --answer {}=…", wanted(question), show::line(key, 64))
+    let wanted = wanted(question);
+    let wanted = match question.request().message() {
+        Some(message) => format!("{} Wanted: {wanted}", show::line(&message, 120)),
+        None => format!("wanted: {wanted}"),
+    };
+    format!("{wanted}; there is no terminal to ask at: give --answer {}=…", show::line(key, 64))
+}
+
+/// An answer was given, and is none.
+fn misfitting(problem: &str, question: &Question<'_>) -> String {
+    format!("{problem}; wanted: {}", wanted(question))
 }
 
 /// What kind of answer a question wants, in a few words.
 fn wanted(question: &Question<'_>) -> String {
-    let message = question.request().message().map(|message| show::line(&message, 120)).unwrap_or_default();
     match question.request().kind() {
-        AskKind::Url => format!("{message} Wanted: accept, decline or cancel, for the opening of a url"),
-        AskKind::Sampling => String::from("wanted: a model's reply, a text in quotes"),
-        AskKind::Roots => String::from("wanted: roots, a list of file:// urls in quotes"),
+        AskKind::Url => String::from("accept, decline or cancel, for the opening of a url"),
+        AskKind::Sampling => String::from("a model's reply, a text in quotes"),
+        AskKind::Roots => String::from("roots, a list of file:// urls in quotes"),
         AskKind::Form => {
             let schema = question.request().requested_schema().and_then(|schema| Schema::read(schema).ok());
             let fields: Vec<String> = schema
@@ -260,9 +272,7 @@ fn wanted(question: &Question<'_>) -> String {
                     format!("{} ({kind}{optional})", show::line(field.name(), 64))
                 })
                 .collect();
-            let fields =
-                if fields.is_empty() { String::from("accept, decline or cancel") } else { fields.join(", ") };
-            format!("{message} Wanted: {fields}")
+            if fields.is_empty() { String::from("accept, decline or cancel") } else { fields.join(", ") }
         }
     }
 }

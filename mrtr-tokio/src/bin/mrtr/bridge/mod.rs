@@ -21,9 +21,9 @@ use tokio::net::TcpListener;
 
 use crate::{
     Failure,
-    args::Keys,
+    args::{self, Keys},
     failure::Exit,
-    serve::{asked_to_stop, sealer},
+    serve::{self, asked_to_stop, sealer},
     show,
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct Bridge {
     /// endpoint's url is printed.
     #[arg(
         long, value_name = "ADDR", group = "front", num_args = 0..=1, default_missing_value = "127.0.0.1:3000",
-        help_heading = "Hosts"
+        help_heading = "Hosts", value_parser = args::address
     )]
     listen: Option<SocketAddr>,
     /// Serves the host that has started this, on standard input and output.
@@ -95,7 +95,7 @@ pub(crate) struct Bridge {
     ca_file: Option<PathBuf>,
     /// Questions that a host cannot show wait here for `mrtr inbox` to answer them: at a socket of this path, which only
     /// you can open, or at an address on this machine, 127.0.0.1:PORT, for whoever has its token. Left out: the server
-    /// hears that they cannot be asked.
+    /// hears that they cannot be asked, as it always does if it and the host are both modern: nothing waits here then.
     #[cfg(unix)]
     #[arg(long, value_name = "ADDR|PATH", help_heading = "Inbox")]
     inbox: Option<crate::inbox::Place>,
@@ -106,17 +106,20 @@ pub(crate) struct Bridge {
     keys: Keys,
     #[command(flatten)]
     peers: peers::Peers,
-    /// Processes of one server for modern hosts. Each call that waits for an answer has one for itself, and so has each
-    /// session of a legacy host: of these there are 16 at most, or as many as are given here.
+    /// Processes of one server for modern hosts. Each call that could be asked something has one for itself until it is
+    /// over, and all of one principal half of them at most; without --principal-header everybody is one. Each session of
+    /// a legacy host has one for itself, too: 16 at most, or as many as are given here if that is more. Left out: 4.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     processes: Option<usize>,
-    /// Requests under way at a time, of one principal.
+    /// Requests under way at a time, of one principal. Left out: 1000.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     quota_calls: Option<usize>,
-    /// Calls that wait for answers at a time, of one principal. Over it, calls that could be asked something are refused.
+    /// Calls that wait for answers at a time, of one principal. Over it, calls that could be asked something are
+    /// refused. Left out: 10000.
     #[arg(long, value_name = "N", help_heading = "Bounds", value_parser = at_least_one)]
     quota_parked: Option<usize>,
-    /// Seconds that calls which wait for answers are still served after SIGTERM, while no new ones are taken.
+    /// Seconds that calls which wait for answers are still served after SIGTERM or Ctrl-C, while no new ones are taken. A
+    /// second of either cuts them off.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = "Bounds")]
     drain: u64,
     /// The server's command.
@@ -145,10 +148,10 @@ The file of --config:
   era = \"modern\"                        # or \"legacy\"; left out: found out
 
 Beside the endpoint, --listen serves /healthz (503 while it drains) and /metrics (Prometheus).
-A call that waits for an answer of a legacy server lives in one process. With several, the same keys and --redis, a
-retry may come to any of them; without --redis, send a principal always to the same one. A legacy host's session stays
-with its process in either case. Calls of modern servers, and of tools named with --replay, may go to any process that
-has the keys.";
+A call that waits for an answer of a legacy server lives in one process. With several, the same keys
+and --redis, a retry may come to any of them; without --redis, send a principal always to the same
+one. A legacy host's session stays with its process in either case. Calls of modern servers, and of
+tools named with --replay, may go to any process that has the keys.";
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ServerEra {
@@ -290,10 +293,9 @@ async fn listen(bridge: &bridge::Bridge, address: SocketAddr, args: &Bridge) -> 
         }
         Ok(gate)
     });
-    let front = front.map_err(Failure::new)?;
+    let front = front.map_err(Failure::usage)?;
     let options = server::Options::default();
-    let host = if loopback { format!("localhost:{}", address.port()) } else { address.to_string() };
-    show::result(&format!("http://{host}{}", options.path));
+    show::result(&serve::url(address, &options.path));
     let drain = Duration::from_secs(args.drain);
     let stop = async {
         asked_to_stop().await;

@@ -16,6 +16,13 @@ pub(crate) struct Peers {
     redis_env: Option<String>,
 }
 
+impl Peers {
+    /// The variable that the url, with its password, is in.
+    pub(super) fn env(&self) -> Option<&str> {
+        self.redis_env.as_deref()
+    }
+}
+
 /// How the bridge is carried, with its way to others if there is to be one.
 pub(super) async fn options(args: &Peers, keys: &Keys) -> Result<Options, Failure> {
     let options = Options::default();
@@ -51,5 +58,7 @@ async fn connect(mut options: Options, url: &str, from: &str) -> Result<Options,
 
 #[cfg(not(feature = "redis"))]
 async fn connect(_: Options, _: &str, from: &str) -> Result<Options, Failure> {
-    Err(Failure::usage(format!("{from}: this program was built without the feature `redis`")))
+    Err(Failure::usage(format!(
+        "{from}: this program was built without the feature `redis`: build it with `--features redis`"
+    )))
 }

@@ -53,7 +53,8 @@ pub(super) fn named(args: &Bridge) -> Result<Vec<Server>, Failure> {
         Some(url) => {
             let host = url.split("://").nth(1).unwrap_or_default();
             let host = host.split(['/', ':', '?', '#']).next().unwrap_or_default();
-            Server { name: name(host), reach: behind(url, args.bearer_env.as_deref(), args)?, era, replay }
+            let token = args.bearer_env.as_deref().map(|name| ("--bearer-env", name));
+            Server { name: name(host), reach: behind(url, token, args)?, era, replay }
         }
         None => {
             let program = args.server.first().map(String::as_str).unwrap_or_default();
@@ -77,7 +78,10 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
     let server = |(name, table): (String, Table)| {
         let reach = match (&table.command, &table.url) {
             (Some(command), None) if table.bearer_env.is_none() => process(command, &table.env, &secrets)?,
-            (None, Some(url)) if table.env.is_empty() => behind(url, table.bearer_env.as_deref(), args)?,
+            (None, Some(url)) if table.env.is_empty() => {
+                let token = table.bearer_env.as_deref().map(|name| ("bearer_env", name));
+                behind(url, token, args)?
+            }
             _ => {
                 return Err(wrong(&format_args!(
                     "upstreams.{name} needs either `command`, with or without `env`, or `url`, with or without `bearer_env`"
@@ -95,7 +99,7 @@ fn of_file(path: &Path, args: &Bridge) -> Result<Vec<Server>, Failure> {
 
 /// The variables with secrets of the bridge's own. No server that it starts is to see them.
 fn secrets<'a>(args: &'a Bridge, tokens: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let own = [args.keys.key_env.as_deref(), args.bearer_env.as_deref()];
+    let own = [args.keys.key_env.as_deref(), args.bearer_env.as_deref(), args.peers.env()];
     #[cfg(unix)]
     let inbox = args.inbox_token.env();
     #[cfg(not(unix))]
@@ -125,10 +129,11 @@ fn process(words: &[String], env: &BTreeMap<String, String>, secrets: &[String])
     Ok(Reach::process(command, Stderr::Lines(Arc::new(screen::server_line))))
 }
 
-fn behind(url: &str, bearer_env: Option<&str>, args: &Bridge) -> Result<Reach, Failure> {
+/// A server at a url, with the token that is in a variable; what names the variable is said if it is not set.
+fn behind(url: &str, token: Option<(&str, &str)>, args: &Bridge) -> Result<Reach, Failure> {
     let mut options = client::Options::default();
-    if let Some(name) = bearer_env {
-        let token = std::env::var(name).map_err(|_| Failure::unset("bearer_env", name))?;
+    if let Some((option, name)) = token {
+        let token = std::env::var(name).map_err(|_| Failure::unset(option, name))?;
         let bearer = Bearer::new(&token).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         options.authorize = Some(Arc::new(bearer));
     }
@@ -174,6 +179,31 @@ mod tests {
             "[upstreams.a]\nreplay = \"t\"",
         ] {
             assert!(toml::from_str::<File>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// every variable that an option names holds a secret of the bridge's own.
+    #[test]
+    fn no_variable_that_is_named_reaches_a_server() {
+        let named = |command: &clap::Command, line: &[&str]| {
+            let line = [&["mrtr", "bridge", "--listen"], line].concat();
+            let found = command.clone().try_get_matches_from(line).unwrap();
+            let (_, found) = found.subcommand().unwrap();
+            let bridge = <Bridge as clap::FromArgMatches>::from_arg_matches(found).unwrap();
+            secrets(&bridge, [])
+        };
+        let command = <crate::args::Args as clap::CommandFactory>::command();
+        let of_bridge = command.find_subcommand("bridge").unwrap();
+        let options: Vec<_> = of_bridge.get_arguments().filter_map(|one| one.get_long()).collect();
+        let with_variables: Vec<_> = options.into_iter().filter(|option| option.ends_with("-env")).collect();
+        assert_eq!(with_variables.len(), if cfg!(unix) { 4 } else { 3 }, "{with_variables:?}");
+        for option in with_variables {
+            let mut line = vec![format!("--{option}=SECRET"), String::from("--upstream=http://a/")];
+            if option == "inbox-token-env" {
+                line.push(String::from("--inbox=127.0.0.1:1"));
+            }
+            let line: Vec<_> = line.iter().map(String::as_str).collect();
+            assert_eq!(named(&command, &line), ["SECRET"], "{option}");
         }
     }
 

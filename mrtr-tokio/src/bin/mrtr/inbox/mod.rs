@@ -4,11 +4,22 @@ mod place;
 mod speak;
 
 use clap::{Args, Subcommand};
+use mrtr_core::{
+    Limits,
+    form::Schema,
+    jsonrpc::Json,
+    wire::{InputRequest, Root},
+};
 use serde_json::{Value, json};
 
 pub(crate) use self::place::{Place, TokenArgs};
 
-use crate::{Failure, failure::Exit, show};
+use crate::{
+    Failure,
+    answers::{self, Answer},
+    failure::Exit,
+    show,
+};
 
 #[derive(Args)]
 #[group(id = "at-inbox")]
@@ -35,7 +46,9 @@ enum What {
     Answer {
         /// Its number.
         id: u64,
-        /// A form's content, an object; `accept`, `decline` or `cancel`; or a whole answer.
+        /// What `mrtr call --answer` takes: a form's content, or the value alone if it has one field; `accept`,
+        /// `decline` or `cancel`; a model's reply as a string; roots as an array of urls; or a whole answer.
+        #[arg(allow_negative_numbers = true)]
         answer: String,
     },
     /// Declines a question.
@@ -67,13 +80,13 @@ pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
         }
         What::Show { id } => {
             let listed = ask(json!({"op": "list"})).await?;
-            let found = entries(&listed)?.into_iter().find(|(of, _)| of == id);
-            let (_, found) =
-                found.ok_or_else(|| Failure::with(Exit::Refused, "there is no such question"))?;
-            show::result(&serde_json::to_string_pretty(found).map_err(Failure::new)?);
+            show::result(&serde_json::to_string_pretty(entry(&listed, *id)?).map_err(Failure::new)?);
         }
         What::Answer { id, answer } => {
-            answered(&ask(json!({"op": "answer", "id": id, "answer": whole(answer)?})).await?, *id)?;
+            // What is asked says what the answer means: nothing but a yes is one to a question of yes or no.
+            let listed = ask(json!({"op": "list"})).await?;
+            let answer = meant(answer.trim(), entry(&listed, *id)?)?;
+            answered(&ask(json!({"op": "answer", "id": id, "answer": answer})).await?, *id)?;
         }
         What::Decline { id } => answered(&ask(json!({"op": "decline", "id": id})).await?, *id)?,
     }
@@ -88,6 +101,11 @@ fn entries(listed: &Value) -> Result<Vec<(u64, &Value)>, Failure> {
         .ok_or_else(|| Failure::with(Exit::Protocol, "the inbox's reply is no list of questions"))
 }
 
+fn entry(listed: &Value, id: u64) -> Result<&Value, Failure> {
+    let found = entries(listed)?.into_iter().find(|(of, _)| *of == id);
+    found.map(|(_, entry)| entry).ok_or_else(|| Failure::with(Exit::Refused, "there is no such question"))
+}
+
 /// Nothing else than this question was answered.
 fn answered(reply: &Value, id: u64) -> Result<(), Failure> {
     match reply.get("answered").and_then(Value::as_u64) {
@@ -99,20 +117,78 @@ fn answered(reply: &Value, id: u64) -> Result<(), Failure> {
     }
 }
 
-/// An answer on the wire.
-fn whole(text: &str) -> Result<Value, Failure> {
-    if matches!(text, "accept" | "decline" | "cancel") {
-        return Ok(json!({"action": text}));
+/// An answer on the wire, of a text that was typed for this question.
+fn meant(text: &str, entry: &Value) -> Result<Value, Failure> {
+    let no_question = |_| Failure::with(Exit::Protocol, "the inbox's reply has no question that can be read");
+    let question = entry.get("question").map(Value::to_string).unwrap_or_default();
+    let question = Json::parse(&question, &Limits::default()).map_err(|_| no_question(()))?;
+    let request = InputRequest::from_json(question).map_err(|_| no_question(()))?;
+    let value = |text: &str| {
+        serde_json::from_str::<Value>(text)
+            .map_err(|error| Failure::usage(format_args!("the answer is not JSON: {error}")))
+    };
+    // The content of a form that is none of the protocol's is judged by the server alone.
+    if request.requested_schema().is_some_and(|schema| Schema::read(schema).is_err()) {
+        return match text {
+            "decline" | "cancel" => Ok(json!({"action": text})),
+            content => Ok(json!({"action": "accept", "content": value(content)?})),
+        };
     }
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| Failure::usage(format!("the answer is not JSON: {error}")))?;
-    let is_whole = ["action", "role", "roots"].iter().any(|name| value.get(name).is_some());
-    Ok(if is_whole { value } else { json!({"action": "accept", "content": value}) })
+    let answer = answers::read(text, &request)
+        .map_err(|problem| Failure::usage(format_args!("the answer: {problem}")))?;
+    Ok(match answer {
+        Answer::Accept(content) => json!({"action": "accept", "content": value(&content)?}),
+        Answer::AcceptUrl => json!({"action": "accept"}),
+        Answer::Decline => json!({"action": "decline"}),
+        Answer::Cancel => json!({"action": "cancel"}),
+        Answer::Sampling(reply) => value(&reply)?,
+        Answer::Roots(roots) => {
+            let root = |root: &Root| match &root.name {
+                Some(name) => json!({"uri": root.uri, "name": name}),
+                None => json!({"uri": root.uri}),
+            };
+            json!({"roots": roots.iter().map(root).collect::<Vec<_>>()})
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// R-098: what is no yes becomes none on its way, whatever the question is.
+    #[test]
+    fn an_answer_means_what_the_question_makes_of_it() {
+        let form = |properties: Value| {
+            let schema = json!({"type": "object", "properties": properties});
+            json!({"question": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": schema}}})
+        };
+        let sure = form(json!({}));
+        for no_yes in [r#"{"sure":false}"#, r#"{"action":"no"}"#, "false", "no", "null", ""] {
+            assert_eq!(meant(no_yes, &sure).unwrap_err().exit, Exit::Usage, "{no_yes}");
+        }
+        assert_eq!(meant("accept", &sure).unwrap(), json!({"action": "accept", "content": {}}));
+        assert_eq!(meant("decline", &sure).unwrap(), json!({"action": "decline"}));
+        let days = form(json!({"days": {"type": "integer"}}));
+        let accepted = json!({"action": "accept", "content": {"days": -3}});
+        for text in ["-3", r#"{"days":-3}"#, r#"{"action":"accept","content":{"days":-3}}"#] {
+            assert_eq!(meant(text, &days).unwrap(), accepted, "{text}");
+        }
+        // Whether this fits is not known here.
+        let foreign = form(json!({"deep": {"type": "object"}}));
+        let accepted = json!({"action": "accept", "content": {"deep": {}}});
+        assert_eq!(meant(r#"{"deep":{}}"#, &foreign).unwrap(), accepted);
+        assert_eq!(meant("cancel", &foreign).unwrap(), json!({"action": "cancel"}));
+        let ask = |method: &str, params: Value| json!({"question": {"method": method, "params": params}});
+        let roots = ask("roots/list", json!({}));
+        let listed = json!({"roots": [{"uri": "file:///a"}]});
+        for text in [r#"["file:///a"]"#, r#"{"roots":[{"uri":"file:///a"}]}"#] {
+            assert_eq!(meant(text, &roots).unwrap(), listed, "{text}");
+        }
+        let model = ask("sampling/createMessage", json!({"messages": [], "maxTokens": 1}));
+        assert_eq!(meant("\"Short.\"", &model).unwrap()["content"]["text"], "Short.");
+        assert_eq!(meant("1", &json!({"question": {}})).unwrap_err().exit, Exit::Protocol);
+    }
 
     /// What is no reply of an inbox is no success, whatever was asked.
     #[test]

@@ -45,6 +45,9 @@ impl FromStr for Place {
                 "an address is numbers, 127.0.0.1:PORT; a file of this name is ./NAME:PORT",
             ));
         }
+        if text.is_empty() {
+            return Err(String::from("an address, 127.0.0.1:PORT, or the path of a socket"));
+        }
         Ok(Self::Socket(text.into()))
     }
 }
@@ -161,6 +164,7 @@ mod tests {
             "127.0.0.1:0",
             "localhost:3001",
             "127.0.0.1:99999",
+            "",
         ] {
             assert!(wrong.parse::<Place>().is_err(), "{wrong}");
         }
