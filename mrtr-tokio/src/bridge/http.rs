@@ -3,15 +3,13 @@
 use std::{
     future::{Future, poll_fn},
     io,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use http::{Method, Request, Response, StatusCode, request::Parts};
-use mrtr_core::http::{
-    Accepts, Bind, Content, Gate, GateFault, NotAName, ReplyBody as Reply, ReplyHead, name,
-};
+use mrtr_core::http::{Accepts, Bind, Content, Gate, NotAName, ReplyBody as Reply, ReplyHead, name};
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
@@ -30,10 +28,11 @@ use crate::{
     server::{
         self, Bounds, Identity, Principals, ReplyBody,
         body::{Output, Producer},
+        drain::Sends,
         exchange::{raised, restart},
         listen::{self, nothing_here},
         principal::Complaint,
-        rules::{self, BodyFault, Extra, Ruled},
+        rules::{self, Extra, Ruled},
     },
 };
 
@@ -171,19 +170,42 @@ where
     B::Data: bytes::Buf,
 {
     let (parts, body) = request.into_parts();
-    let (accepts, mut extra) = match rules::judge(&shared.gate, &parts) {
+    let (sends, mut body) = (Sends::of(&parts), pin!(body));
+    match take(&shared, parts, body.as_mut()).await {
+        Came::Whole(given, extra) => respond(shared, given, extra).await,
+        Came::Answered(response) => {
+            sends.drain(body, response.status()).await;
+            response
+        }
+    }
+}
+
+/// What came of a request's head and body.
+#[allow(clippy::large_enum_variant, reason = "lives for one statement")]
+enum Came {
+    Whole(Given, Extra),
+    Answered(Response<ReplyBody>),
+}
+
+async fn take<B>(shared: &Shared, parts: Parts, body: Pin<&mut B>) -> Came
+where
+    B: http_body::Body,
+    B::Data: bytes::Buf,
+{
+    let (accepts, extra) = match rules::judge(&shared.gate, &parts) {
         Ruled::Read { accepts, extra } => (accepts, extra),
-        Ruled::Answer(response) => return response,
+        Ruled::Answer(response) => return Came::Answered(response),
     };
     let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
-        return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many requests at once\n");
+        let text = "too many requests at once\n";
+        return Came::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, text));
     };
     let identity = match shared.principals.identify(&parts) {
         Ok(identity) => identity,
         Err(fault) => {
             shared.complaint.log(&fault);
             let text = "the bridge's configuration does not allow this request\n";
-            return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text);
+            return Came::Answered(rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text));
         }
     };
     let limit = shared.bridge.limits().message_bytes;
@@ -192,22 +214,17 @@ where
     if parts.method == Method::POST {
         bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
             Ok(bytes) => bytes,
-            Err(BodyFault::TooLarge) => return rules::refuse(GateFault::TooLarge { limit }, extra),
-            Err(BodyFault::TooSlow) => {
-                return rules::bare(StatusCode::REQUEST_TIMEOUT, extra, "the body took too long\n");
-            }
-            Err(BodyFault::Broken) => {
-                return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n");
-            }
-            Err(BodyFault::NoRoom) => {
-                return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many bytes at once\n");
-            }
+            Err(fault) => return Came::Answered(rules::unread(fault, limit, extra)),
         };
     }
+    Came::Whole(Given { parts, identity, bytes, accepts, room, permit }, extra)
+}
+
+async fn respond(shared: Arc<Shared>, given: Given, mut extra: Extra) -> Response<ReplyBody> {
     let named = Arc::new(OnceLock::new());
     let (sender, output) = mpsc::channel(1);
     let writer = Writer { shared, named: Arc::clone(&named), output: sender };
-    let produce = writer.run(Given { parts, identity, bytes, accepts, room, permit });
+    let produce = writer.run(given);
     let mut producer = Producer::new(produce, output, Arc::default());
     let first = poll_fn(|cx| producer.poll_next(cx)).await;
     let Some(Output { head: Some(head), bytes, last }) = first else {

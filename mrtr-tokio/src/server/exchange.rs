@@ -1,12 +1,16 @@
 //! One request, from its head to the last byte of its reply.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use mrtr_core::{
     catalog::Listen,
     handler::{Reception, Run},
-    http::{Accepts, Content, GateFault, ReplyBody as Reply, ReplyClass},
+    http::{Accepts, Content, ReplyBody as Reply, ReplyClass},
     jsonrpc::Admission,
     server::RoundEnv,
 };
@@ -18,9 +22,10 @@ use tokio::{
 use super::{
     ReplyBody,
     body::{Output, Producer},
+    drain::Sends,
     endpoint::Shared,
     principal::Identity,
-    rules::{self, BodyFault, Extra, Head, Ruled},
+    rules::{self, Extra, Head, Ruled},
     sessions::{Posting, Visit},
 };
 use crate::{
@@ -36,51 +41,66 @@ where
     B::Data: bytes::Buf,
 {
     let (parts, body) = request.into_parts();
+    let (sends, mut body) = (Sends::of(&parts), pin!(body));
+    match take(shared, parts, body.as_mut()).await {
+        Came::Whole(taken, extra) => respond(taken, extra).await,
+        Came::Answered(response) => {
+            sends.drain(body, response.status()).await;
+            response
+        }
+    }
+}
+
+/// What came of a request's head and body.
+#[allow(clippy::large_enum_variant, reason = "lives for one statement")]
+enum Came {
+    Whole(Taken, Extra),
+    Answered(Response<ReplyBody>),
+}
+
+async fn take<B>(shared: Arc<Shared>, parts: Parts, body: Pin<&mut B>) -> Came
+where
+    B: http_body::Body,
+    B::Data: bytes::Buf,
+{
     let (accepts, extra) = match rules::judge(&shared.gate, &parts) {
         Ruled::Read { accepts, extra } => (accepts, extra),
-        Ruled::Answer(response) => return response,
+        Ruled::Answer(response) => return Came::Answered(response),
     };
     let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
-        return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many requests at once\n");
+        let text = "too many requests at once\n";
+        return Came::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, text));
     };
     let identity = match shared.principals.identify(&parts) {
         Ok(identity) => identity,
         Err(fault) => {
             shared.complaint.log(&fault);
             let text = "the server's configuration does not allow this request\n";
-            return rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text);
+            return Came::Answered(rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text));
         }
     };
     if let Some(hub) = &shared.legacy
         && parts.method != Method::POST
     {
-        return hub
-            .without_body(&shared, &Visit { parts: &parts, identity: &identity, accepts }, extra)
-            .await;
+        let visit = Visit { parts: &parts, identity: &identity, accepts };
+        return Came::Answered(hub.without_body(&shared, &visit, extra).await);
     }
     let limit = shared.service.server().config().limits.message_bytes;
     let mut room = shared.room.take();
     let bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
         Ok(bytes) => bytes,
-        Err(BodyFault::TooLarge) => return rules::refuse(GateFault::TooLarge { limit }, extra),
-        Err(BodyFault::TooSlow) => {
-            return rules::bare(StatusCode::REQUEST_TIMEOUT, extra, "the body took too long\n");
-        }
-        Err(BodyFault::Broken) => return rules::bare(StatusCode::BAD_REQUEST, extra, "the body broke off\n"),
-        Err(BodyFault::NoRoom) => {
-            return rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, "too many bytes at once\n");
-        }
+        Err(fault) => return Came::Answered(rules::unread(fault, limit, extra)),
     };
     let admission = Admission::of(bytes, &shared.service.server().config().limits);
     let mut extra = extra;
     if let Some(hub) = &shared.legacy {
         let visit = Visit { parts: &parts, identity: &identity, accepts };
         match hub.post(&shared, &visit, &admission, extra).await {
-            Posting::Answered(response) => return response,
+            Posting::Answered(response) => return Came::Answered(response),
             Posting::Modern(given) => extra = given,
         }
     }
-    respond(Taken { shared, parts, identity, accepts, admission, room, permit }, extra).await
+    Came::Whole(Taken { shared, parts, identity, accepts, admission, room, permit }, extra)
 }
 
 /// A request whose body is read.
@@ -225,7 +245,7 @@ pub(crate) async fn raised(flag: &mut watch::Receiver<bool>) {
     let _ = flag.wait_for(|up| *up).await;
 }
 
-pub(crate) fn restart(mut sleep: std::pin::Pin<&mut Sleep>, after: Duration) {
+pub(crate) fn restart(mut sleep: Pin<&mut Sleep>, after: Duration) {
     // A duration that no clock can reach means never.
     let now = Instant::now();
     let at = now.checked_add(after).unwrap_or_else(|| now + NEVER);

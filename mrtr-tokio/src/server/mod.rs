@@ -22,6 +22,7 @@
 //! | `patience` | a connection that gives up on peers that take nothing |
 
 pub(crate) mod body;
+pub(crate) mod drain;
 mod endpoint;
 pub(crate) mod exchange;
 pub(crate) mod listen;

@@ -135,6 +135,17 @@ pub(crate) enum BodyFault {
     NoRoom,
 }
 
+/// What its sender is told.
+pub(crate) fn unread(fault: BodyFault, limit: usize, extra: Extra) -> Response<ReplyBody> {
+    let (status, text) = match fault {
+        BodyFault::TooLarge => return refuse(GateFault::TooLarge { limit }, extra),
+        BodyFault::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        BodyFault::Broken => (StatusCode::BAD_REQUEST, "the body broke off\n"),
+        BodyFault::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "too many bytes at once\n"),
+    };
+    bare(status, extra, text)
+}
+
 /// Reads a body of at most `limit` bytes, whatever its length was said to be, and takes room for it as it comes.
 pub(crate) async fn read<B>(
     body: B,

@@ -95,6 +95,33 @@ async fn a_body_over_the_limit_is_refused_whatever_it_said() {
     assert_eq!(endpoint.call(post(&body, Pieces::whole(&padded))).await.status(), 200);
 }
 
+/// A sender that is told no in the middle of its body is read for another second, so that it comes to look; not if it has
+/// not begun.
+#[tokio::test(start_paused = true)]
+async fn who_still_sends_gets_to_read_why_it_was_refused() {
+    let mut limits = Limits::default();
+    limits.message_bytes = 1_000;
+    let (service, _seen) = service(limits);
+    let endpoint = Endpoint::new(service, Anonymous::new());
+    let body = call(1, "echo", r#"{"text":"hi"}"#);
+    let megabyte = Bytes::from(vec![b' '; 1 << 20]);
+    // By its head, by its body; read to its end, for a second, for so many bytes, not at all.
+    for (header, pieces, endless, waits) in [
+        (("accept", "text/plain"), 10, false, 0),
+        (("accept", "text/plain"), 10, true, 1),
+        (("x-more", "1"), 10, true, 1),
+        (("x-more", "1"), 40, true, 0),
+        (("expect", "100-continue"), 10, true, 0),
+    ] {
+        let started = tokio::time::Instant::now();
+        let mut request = post(&body, Pieces { pieces: vec![megabyte.clone(); pieces], endless });
+        request.headers_mut().insert(header.0, header.1.parse().unwrap());
+        let status = endpoint.call(request).await.status().as_u16();
+        assert_eq!(status, if header.0 == "accept" { 406 } else { 413 }, "{header:?}");
+        assert_eq!(started.elapsed(), Duration::from_secs(waits), "{header:?} {pieces} {endless}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_reply_is_kept_alive_by_comments_r_180() {
     let (service, mut seen) = service(Limits::default());

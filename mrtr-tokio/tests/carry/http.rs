@@ -173,6 +173,28 @@ async fn bodies_share_a_bound_of_bytes() {
     assert_eq!(send(801).await.status, 413);
 }
 
+/// G-38: a message over the limit is answered so that its sender, who writes all of it before it reads, gets the answer and
+/// no "connection reset".
+#[tokio::test]
+async fn a_message_over_the_limit_is_answered_and_not_reset() {
+    let (service, _seen) = service(Limits::default());
+    let running = Running::start(Endpoint::new(service, Anonymous::new()), Options::default()).await;
+    let long = call(2, "echo", r#"{"text":"hi"}"#) + &" ".repeat(12 << 20);
+    let chunked = |text: &str| format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len());
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
+    for request in [
+        format!("{head}Content-Length: {}\r\n\r\n{long}", long.len()),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n{}", chunked(&long)),
+    ] {
+        let mut peer = running.connect().await;
+        peer.write(&request).await;
+        let response = peer.response().await;
+        assert_eq!(response.status, 413);
+        assert!(response.body.contains("4194304"), "{}", response.body);
+    }
+}
+
 #[tokio::test]
 async fn slow_heads_and_idle_connections_are_closed() {
     let (service, _seen) = service(Limits::default());
