@@ -137,7 +137,7 @@ export interface RequestOptions {
   /** Given to a `keys` function. */
   env?: unknown;
   /** Keeps a worker alive for a commit that has begun when its client leaves: `ctx.waitUntil.bind(ctx)`. */
-  waitUntil?: (work: Promise<unknown>) => void;
+  waitUntil?: ((work: Promise<unknown>) => void) | undefined;
 }
 
 type Requirement = "form" | "url" | "sampling" | "sampling.tools" | "roots";

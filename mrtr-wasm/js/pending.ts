@@ -1,5 +1,5 @@
 /** A call that waits for answers, and who gives them. */
-import type { Root, Sampled, Sampling } from "./context.js";
+import type { LogLevel, Root, Sampled, Sampling } from "./context.js";
 import { NotSent, Unanswered } from "./failures.js";
 import type { Trip } from "./glue.js";
 import type { FormSchema } from "./schema.js";
@@ -38,12 +38,12 @@ export interface Answerers {
 }
 
 export interface CallOptions extends Answerers {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Hears notifications about the call; asks for progress. */
   onProgress?: (progress: { progress: number; total?: number; message?: string }) => void;
   /** Hears log messages of this level and above. */
   onLog?: (message: { level: string; data: unknown; logger?: string }) => void;
-  logLevel?: string;
+  logLevel?: LogLevel;
   /** The call does no harm if it runs twice: it is sent again when its connection breaks (R-096). */
   mayRunTwice?: boolean;
 }
@@ -153,7 +153,7 @@ export class PendingExchange {
   }
 
   /** Puts the open questions to whoever answers, one after the other. */
-  async answerWith(answerers: Answerers & { signal?: AbortSignal }): Promise<void> {
+  async answerWith(answerers: Answerers & { signal?: AbortSignal | undefined }): Promise<void> {
     const { signal } = answerers;
     const { missing } = this;
     const open = this.asks.filter((ask) => missing.includes(ask.key));
@@ -192,6 +192,8 @@ export class PendingExchange {
   async proceed(options: CallOptions = {}): Promise<PendingExchange | { done: true; result: ToolOutcome }> {
     const trip = this.#use();
     if (this.#pausing) throw new NotSent("this exchange is going on already");
+    // Nothing was sent: it can go on later.
+    options.signal?.throwIfAborted();
     for (;;) {
       if (trip.proceed(Date.now()) === RESEND) break;
       const at = trip.not_before();
@@ -226,7 +228,7 @@ export class PendingExchange {
 }
 
 /** What `work` gives, unless it is aborted before. */
-async function unless<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+export async function unless<T>(signal: AbortSignal | undefined, work: T | Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   let leave: (() => void) | undefined;
   const left = new Promise<never>((_, reject) => {

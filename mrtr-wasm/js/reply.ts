@@ -82,7 +82,13 @@ export function result(value: unknown, member: Handler["member"]): string {
 
 /** An error that a handler chose: code, message and data as JSON text. */
 export function answered(error: unknown): [number, string, string | undefined] | undefined {
-  return error instanceof McpError ? [error.rpcCode, error.message, json(error.data)] : undefined;
+  if (!(error instanceof McpError)) return undefined;
+  const { rpcCode, message, data } = error;
+  // JSON-RPC has whole numbers; a price or a status that is none must not become another code.
+  if (!Number.isSafeInteger(rpcCode) || typeof message !== "string") {
+    throw new TypeError("McpError: a whole number as code and a text as message are needed");
+  }
+  return [rpcCode, message, json(data)];
 }
 
 const known = new Map<string, { status: number; headers: [string, string][] }>();
