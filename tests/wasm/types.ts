@@ -1,5 +1,5 @@
 // What the types promise, held by the compiler: `tsc --noEmit`. Nothing here runs.
-import { AskInvalid, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, questions } from "mrtr";
+import { AskInvalid, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, TransportError, questions } from "mrtr";
 import { McpServer as FromServer } from "mrtr/server";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -94,6 +94,9 @@ new FromServer({ name: "t", version: "1" });
 new FromServer({ name: "t", version: "1", keys: (env: { KEY: string }) => [env.KEY] });
 
 const client = new McpClient("http://x", { name: "c", version: "1" });
+declare const signal: AbortSignal | undefined;
+// @ts-expect-error: no such level
+void client.callTool("t", {}, { signal, logLevel: "loud" });
 void client.callTool("t", {}, {
   elicit: (ask) => {
     if (ask.kind === "form") ask.params.requestedSchema.properties;
@@ -112,5 +115,6 @@ client.startTool("t", {}, { elicitation: {} }).then((step) => {
 });
 declare const error: unknown;
 if (error instanceof MrtrError) same<typeof error.code, string>(true);
+if (error instanceof TransportError) same<typeof error.status, number | undefined>(true);
 if (error instanceof McpError) same<typeof error.rpcCode, number>(true);
 if (error instanceof AskInvalid) error.reason;
