@@ -3,7 +3,7 @@ import type { Attempt } from "./attempt.js";
 import type { Context } from "./context.js";
 import { ConfigError, McpError } from "./errors.js";
 import type { Exchange } from "./exchange.js";
-import { type JsonSchema, misfit } from "./schema.js";
+import { type JsonSchema, misfit, sound } from "./schema.js";
 import type { LedgerStore } from "./store.js";
 import { json } from "./values.js";
 
@@ -42,6 +42,9 @@ export function checked(options: { inputSchema?: JsonSchema; parse?: (args: unkn
   const { parse, inputSchema = {} } = options ?? {};
   if (inputSchema?.type !== undefined && inputSchema.type !== "object") {
     throw new ConfigError("inputSchema: arguments are an object");
+  }
+  if (!sound(inputSchema)) {
+    throw new ConfigError("inputSchema: `type`, `properties`, `required`, `items` or `enum` is somewhere not what JSON Schema has there");
   }
   if (parse === undefined) {
     return {

@@ -171,7 +171,11 @@ test("options that are not what they should be are refused when they are given",
   const server = make();
   for (const declare of [
     (name) => server.tool(name), (name) => server.tool(name, {}), (name) => server.tool(name, {}, "no"), (name) => server.tool(name, { inputSchema: { type: "string" } }, () => ""),
-    (name) => server.tool(name, { inputSchema: "str" }, () => ""), (name) => server.tool(name, { requires: ["nope"] }, () => ""), (name) => server.tool(name, { stateTtlMs: 0.5 }, () => ""),
+    (name) => server.tool(name, { inputSchema: "str" }, () => ""),
+    ...[{ required: true }, { properties: [] }, { properties: { x: 5 } }, { properties: { x: { enum: "ab" } } }, { properties: { x: { type: "text" } } }, { properties: { x: { items: { type: [5] } } } }].map(
+      (part) => (name) => server.tool(name, { inputSchema: { type: "object", ...part } }, () => ""),
+    ),
+    (name) => server.tool(name, { requires: ["nope"] }, () => ""), (name) => server.tool(name, { stateTtlMs: 0.5 }, () => ""),
     () => server.tool("", {}, () => ""), () => server.tool(5, {}, () => ""), () => server.resourceTemplate("mem://{", { name: "r" }, () => ""),
   ]) {
     assert.throws(() => declare("x"), ConfigError);
@@ -269,6 +273,19 @@ test("errors that throw when they are looked at cost nobody else the engine", as
   assert.equal((await call(server, "t")).error.code, -32603);
   assert.equal(text(await waiting), "fine");
   assert.deepEqual(logged, ["mrtr: t: the handler threw"]);
+});
+
+test("G-07: a state over its bound is named in the log, as it is to the client", async () => {
+  const long = "y".repeat(100_000);
+  const server = make()
+    .tool("awaits", {}, async (ctx) => (ctx.set("x", long), String(await ctx.confirm("sure", "?"))))
+    .returningTool("returns", {}, (exchange) => exchange.require({ sure: questions.confirm("?") }, long));
+  for (const name of ["awaits", "returns"]) {
+    reports.length = 0;
+    const { error } = await call(server, name);
+    assert.match(error.message, /65536 \(state_minted\)/);
+    assert.match(reports.join(), new RegExp(`^${name}: .*65536 \\(state_minted\\)`));
+  }
 });
 
 test("R-205: what is no change is the caller's fault, and closes nothing", async () => {
