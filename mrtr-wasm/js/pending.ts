@@ -13,7 +13,8 @@ type Before = "accept" | "decline" | "cancel";
 /** A question, as a person is asked it. `server` is a name that the server gives itself: show it as a claim (R-122). */
 export type ClientAsk = { key: string; server?: string; before?: Before; problem?: string } & (
   | { kind: "form"; params: { message: string; requestedSchema: FormSchema } }
-  /** `before: "accept"` says that it was opened already: do not open it again, ask when to go on (G-32). */
+  /** Nothing but `http:` and `https:` can be accepted: open nothing else (R-134). `before: "accept"` says that it was opened
+   * already: do not open it again, ask when to go on (G-32). */
   | { kind: "url"; params: { message: string; url: string } }
   | { kind: "sampling"; params: Sampling }
   | { kind: "roots"; params: object }
@@ -148,8 +149,11 @@ export class PendingExchange {
     if (answer.action === "decline" || answer.action === "cancel") return trip.answer(key, answer.action.slice(0, 1), "null");
     // Nobody's typing error declines or accepts anything.
     if (answer.action !== "accept") return "answer.action: is none of accept, decline and cancel";
-    const url = this.asks.some((ask) => ask.key === key && ask.kind === "url");
-    return url ? trip.answer(key, "o", "null") : trip.answer(key, "a", json(answer.content ?? {}) ?? "null");
+    const ask = this.asks.find((ask) => ask.key === key);
+    if (ask?.kind !== "url") return trip.answer(key, "a", json(answer.content ?? {}) ?? "null");
+    // `javascript:` in a page runs as if it were the page's own.
+    if (!/^https?:\/\//i.test(ask.params.url)) return "the url is none of a web page: it is not to be opened, so decline or cancel";
+    return trip.answer(key, "o", "null");
   }
 
   /** Puts the open questions to whoever answers, one after the other. */

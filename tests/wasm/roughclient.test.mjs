@@ -30,6 +30,19 @@ test("R-126 R-133: what is no answer is no cancel either", async () => {
   step.abandon();
 });
 
+test("R-134 R-141: nobody says yes to a url that is no web page's", async () => {
+  const asks = (url) => (id) => Response.json({ jsonrpc: "2.0", id, result: { resultType: "input_required", requestState: "s", inputRequests: { k: { method: "elicitation/create", params: { mode: "url", message: "?", url } } } } });
+  for (const url of ["javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "file:///etc/passwd", "blob:https://a.example/x"]) {
+    const step = await gives(asks(url)).startTool("t", {}, { elicitation: { url: {} } });
+    assert.match(step.answer("k", { action: "accept" }), /not to be opened/, url);
+    assert.equal(step.answer("k", { action: "cancel" }), undefined);
+  }
+  for (const url of ["https://a.example/x", "HTTP://a.example/"]) {
+    const step = await gives(asks(url)).startTool("t", {}, { elicitation: { url: {} } });
+    assert.equal(step.answer("k", { action: "accept" }), undefined, url);
+  }
+});
+
 test("R-190: whoever aborts while somebody thinks, or while the client rests, need not wait", async () => {
   for (const [name, options] of [["form", {}], ["rest", { policy: { pauseFirstMs: 5_000, pauseLongestMs: 5_000 } }]]) {
     const abort = new AbortController();

@@ -42,6 +42,7 @@ const reader = `
 import type * as mrtr from "mrtr";
 declare const authorization: string, id: string, client: mrtr.McpClient, server: mrtr.McpServer;
 declare const showForm: (form: object) => Promise<mrtr.Answer>, offerToOpen: (url: string) => Promise<mrtr.Answer>;
+declare const verify: (authorization: string | undefined) => Promise<string | undefined>;
 declare const db: { put(id: string, bytes: Uint8Array): Promise<void>; get(id: string): Promise<Uint8Array> };
 `;
 
