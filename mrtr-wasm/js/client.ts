@@ -304,6 +304,8 @@ export class McpClient {
     const init: RequestInit = { method: "POST", headers, body, signal, redirect: "manual" };
     const response = await broken(unless(signal, (async () => send(this.url, init))()));
     if (response?.headers === undefined) throw new Broken(new Error("fetch gave no response"));
+    // All that a browser tells of it.
+    if (response.type === "opaqueredirect") throw new TransportError("redirected elsewhere");
     // A server in this process may have answered all the same.
     signal.throwIfAborted();
     const kind = response.headers.get("content-type") ?? undefined;

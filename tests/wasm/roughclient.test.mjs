@@ -118,6 +118,8 @@ test("a body that nobody reads to its end is cancelled, whoever's fetch it is", 
 test("a response without a message says its status", async () => {
   for (const status of [401, 429, 503]) await assert.rejects(gives(() => new Response("no", { status })).callTool("echo"), { name: "TransportError", status });
   await assert.rejects(client({ fetch: bad }).callTool("echo"), { name: "TransportError", status: undefined });
+  const redirected = Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" });
+  await assert.rejects(client({ fetch: async () => redirected }).callTool("echo"), { name: "TransportError", message: "redirected elsewhere" });
 });
 
 test("R-190: a step that was aborted before anything was sent can be made again", async () => {
