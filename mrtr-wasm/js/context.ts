@@ -35,10 +35,10 @@ export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "crit
 export interface AskOptions {
   /** Go on without it if the client did not declare that it can answer: it then gives `unavailable` (G-13). Without
    * this, such a request is refused and the client told what it lacks. */
-  optional?: boolean;
+  optional?: boolean | undefined;
   /** Take no answer that comes without a state (A7): for questions whose being asked matters. Confirmations and urls are
    * so always. */
-  solicited?: boolean;
+  solicited?: boolean | undefined;
 }
 type Optional = AskOptions & { optional: true };
 

@@ -1,5 +1,5 @@
 // What the types promise, held by the compiler: `tsc --noEmit`. Nothing here runs.
-import { AskInvalid, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, TransportError, questions } from "mrtr";
+import { AskInvalid, type Form, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, TransportError, questions } from "mrtr";
 import { McpServer as FromServer } from "mrtr/server";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -75,6 +75,28 @@ server.tool("parsed", { parse: (args: unknown) => args as { x: bigint } }, (_, a
 server.tool("parsed later", { parse: async (args: unknown) => args as { x: bigint } }, (_, args) => {
   same<typeof args, { x: bigint }>(true);
   return "ok";
+});
+
+// Blocks of an interface, as other packages declare them.
+interface Block { type: "text"; text: string }
+declare const block: Block;
+server.tool("blocks", {}, () => ({ content: [block], structuredContent: block, _meta: block }));
+server.prompt("blocks", {}, () => ({ messages: [{ role: "user", content: block }] }));
+
+// What may be absent may be `undefined` too.
+declare const maybe: { [name in "observe" | "report"]?: (text: string) => void };
+new FromServer({ name: "t", version: "1", keys: [], ledger: undefined, limits: { rounds: undefined }, observe: maybe.observe, hosts: undefined });
+server.tool("loose", { description: undefined, inputSchema: undefined, parse: undefined }, (_, args) => JSON.stringify(args));
+void new McpClient("http://x", { name: "c", version: "1", headers: undefined, policy: undefined }).callTool("t", {}, { elicit: undefined, onProgress: undefined });
+
+// A schema of its own, and one that is only known when it runs.
+const day = { type: "object", properties: { day: { type: "string" }, size: { enum: ["s", "m"], type: "string" } }, required: ["day"] } as const;
+declare const known: Form;
+server.tool("apart", { inputSchema: day }, async (ctx, args) => {
+  same<typeof args, { day: string; size?: "s" | "m" }>(true);
+  const [apart, later] = await Promise.all([ctx.elicit("a", { message: "?", schema: day }), ctx.elicit("b", known)]);
+  if (apart.action === "accept") same<typeof apart.content, { day: string; size?: "s" | "m" }>(true);
+  return later.action === "accept" ? String(later.content["any"]) : "no";
 });
 
 // @ts-expect-error: a tool gives a result
