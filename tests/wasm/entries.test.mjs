@@ -53,6 +53,14 @@ test("every import of the package is there, for each condition", async () => {
   }
 });
 
+test("an engine that is not where it should be is named, and can be loaded after all", () => {
+  const given = (status, type) => `await mrtr.init(Promise.resolve(new Response("<html>", { status: ${status}, headers: { "content-type": "${type}" } }))).catch((error) => said.push(error.code));`;
+  const load = `const said = []; ${given(404, "text/plain")} ${given(200, "text/html; charset=utf-8")}
+    if (String(said) !== "MRTR_CONFIG,MRTR_CONFIG") throw new Error(said);
+    await mrtr.init(bytes);`;
+  assert.deepEqual(run("mrtr/server/browser", "server", load), [500, "hi", "undefined"]);
+});
+
 test("CommonJS gets it by `require` where Node can do that, else Node's clear error", () => {
   const script = 'try { console.log(typeof require("mrtr/server").McpServer) } catch (error) { console.log(error.code) }';
   const said = execFileSync(process.execPath, ["--input-type=commonjs", "-e", script], { cwd: here, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
