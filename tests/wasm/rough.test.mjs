@@ -348,6 +348,35 @@ test("R-187: whoever aborts before the reply has begun gets one, and the handler
   }
 });
 
+test("R-187: whoever aborts a retry under a ledger leaves its handler at once, and the state can be used again", async () => {
+  const memory = new MemoryStore();
+  let held;
+  const store = { get: (key) => memory.get(key), compareAndSet: async (...all) => (await held, memory.compareAndSet(...all)) };
+  let [let_go, told, runs] = [0, 0, 0];
+  const server = make({ ledger: { store } }).tool("t", {}, async (ctx) => {
+    const sure = await ctx.confirm("sure", "?");
+    if (++runs > 1) return String(sure);
+    ctx.onSuspend(() => let_go++);
+    ctx.signal.addEventListener("abort", () => told++);
+    await never;
+  });
+  const retry = yes(await call(server, "t"));
+  const abort = new AbortController();
+  const init = { ...request("tools/call", { name: "t", ...retry }), signal: abort.signal };
+  const leaving = server.fetch(new Request("http://mcp.test/", init), { principal: "ada" });
+  await pause(20);
+  let release;
+  // Giving the state back takes its time.
+  held = new Promise((resolve) => (release = resolve));
+  abort.abort();
+  assert.equal((await leaving).status, 499);
+  assert.deepEqual([let_go, told], [1, 1]);
+  release();
+  await pause(5);
+  assert.equal(text(await call(server, "t", {}, retry)), "true");
+  assert.deepEqual([let_go, told], [1, 1]);
+});
+
 test("R-187: a stream whose request is aborted is over, for whoever reads it too", async () => {
   const server = make({ changes: true }).tool("t", {}, () => "x");
   const abort = new AbortController();
