@@ -142,17 +142,19 @@ export class Attempt {
 
   #enter(handler: Handler, given: Given, returning: boolean): void {
     if ("problem" in given) return this.#call.refused_arguments(given.problem);
-    let result: unknown;
+    let result: Promise<unknown>;
     try {
-      result =
+      // Even this may throw: it looks at what the handler gave.
+      result = Promise.resolve(
         returning && handler.exchange !== undefined
           ? handler.exchange(new Exchange(this), given.args)
-          : handler.run(new Context(this), given.args);
+          : handler.run(new Context(this), given.args),
+      );
     } catch (error) {
       return this.#failed(error);
     }
     // Also when the attempt is over long before: nobody else would catch it.
-    Promise.resolve(result).then(
+    result.then(
       (value) => this.#ended(() => this.#returned(value)),
       (error: unknown) => this.#ended(() => this.#failed(error)),
     );

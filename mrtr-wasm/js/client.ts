@@ -11,9 +11,10 @@ import {
   type Step,
   type ToolOutcome,
   free,
+  unless,
 } from "./pending.js";
 import { type Glue, glue, trapped } from "./runtime.js";
-import { json, sensible } from "./values.js";
+import { isBytes, json, sensible } from "./values.js";
 
 /** What `Trip` gives; the constants of `client.rs`. */
 const MORE = 0;
@@ -97,7 +98,9 @@ export class McpClient {
       const invalid = new Set(this.#dial().dialer.learn(JSON.stringify(page)).split("\n"));
       tools.push(...listed.filter(({ name }) => !invalid.has(name)));
       cursor = page["nextCursor"];
-      if (cursor === undefined) return tools;
+      // Servers that write every member say `null` for none.
+      if (cursor === undefined || cursor === null) return tools;
+      if (typeof cursor !== "string") throw new Violation("tools/list gave a cursor that is no text");
     }
     throw new Stopped("tools/list has more than 1,000 pages");
   }
@@ -173,7 +176,7 @@ export class McpClient {
         return await this.#run(trip, options);
       } catch (error) {
         if (again || !(error instanceof McpError) || !missing.has(error)) throw error;
-        await this.listTools({ ...(options.signal && { signal: options.signal }) });
+        await this.listTools({ signal: options.signal });
       }
     }
   }
@@ -244,7 +247,6 @@ export class McpClient {
         return new Stopped(trip.text());
       case NOT_SENT:
         return new NotSent(trip.text());
-      case HTTP:
       default:
         return new TransportError(trip.text());
     }
@@ -290,7 +292,7 @@ export class McpClient {
     const { headers: more, fetch: send = fetch } = this.#options;
     let headers: Headers;
     try {
-      headers = new Headers(typeof more === "function" ? await more() : more);
+      headers = new Headers(typeof more === "function" ? await unless(signal, more()) : more);
     } catch (error) {
       throw new Thrown(error);
     }
@@ -300,19 +302,23 @@ export class McpClient {
     }
     const body = trip.body() as BodyInit;
     const init: RequestInit = { method: "POST", headers, body, signal, redirect: "manual" };
-    const response = await broken((async () => send(this.url, init))());
+    const response = await broken(unless(signal, (async () => send(this.url, init))()));
     if (response?.headers === undefined) throw new Broken(new Error("fetch gave no response"));
+    // All that a browser tells of it.
+    if (response.type === "opaqueredirect") throw new TransportError("redirected elsewhere");
     // A server in this process may have answered all the same.
     signal.throwIfAborted();
     const kind = response.headers.get("content-type") ?? undefined;
     if (!trip.streams(response.status, kind)) {
-      const bytes = await whole(response, trip.limit());
-      return trip.whole(response.status, kind, bytes, Date.now());
+      const bytes = await whole(response, trip.limit(), signal);
+      const code = trip.whole(response.status, kind, bytes, Date.now());
+      if (code === HTTP) throw new TransportError(trip.text(), { status: response.status });
+      return code;
     }
-    const reader = response.body?.getReader();
+    const next = reader(response, signal);
     for (;;) {
-      const { done, value } = reader === undefined ? { done: true as const, value: undefined } : await broken(reader.read());
-      if (done) throw new Broken(new Error("the stream ended before the reply"));
+      const value = await next();
+      if (value === undefined) throw new Broken(new Error("the stream ended before the reply"));
       trip.push(value);
       for (;;) {
         const code = trip.next(Date.now());
@@ -347,13 +353,27 @@ function broken<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-async function whole(response: Response, limit: number): Promise<Uint8Array> {
+/** What gives the pieces of a body, and nothing at its end. It is over when the signal aborts, for its source too: a `fetch`
+ * of the host's own may not look at signals. */
+function reader(response: Response, signal: AbortSignal): () => Promise<Uint8Array | undefined> {
+  if (response.body === null) return async () => undefined;
+  const reader = response.body.getReader();
+  signal.addEventListener("abort", () => void reader.cancel().catch(() => {}));
+  return async () => {
+    const { value } = await broken(reader.read());
+    signal.throwIfAborted();
+    if (value !== undefined && !isBytes(value)) throw new Broken(new Error("its body gives something else than bytes"));
+    return value;
+  };
+}
+
+async function whole(response: Response, limit: number, signal: AbortSignal): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  const reader = response.body?.getReader();
-  while (reader !== undefined) {
-    const { done, value } = await broken(reader.read());
-    if (done) break;
+  const next = reader(response, signal);
+  for (;;) {
+    const value = await next();
+    if (value === undefined) break;
     length += value.length;
     if (length > limit) throw new TransportError(`the reply is over the limit of ${limit} bytes`);
     chunks.push(value);

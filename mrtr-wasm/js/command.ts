@@ -1,6 +1,7 @@
 /** Carries out what the ledger wants of its store. */
 import type { Call } from "./glue.js";
 import type { LedgerStore } from "./store.js";
+import { isBytes } from "./values.js";
 
 /** What a store may take; it then counts as down. */
 const STORE_MS = 5_000;
@@ -35,6 +36,6 @@ export async function carryOut(
 /** What a store says it holds. Drivers say `null` for nothing. */
 function entry(bytes: unknown): Uint8Array | undefined {
   if (bytes === undefined || bytes === null) return undefined;
-  if (bytes instanceof Uint8Array) return bytes;
+  if (isBytes(bytes)) return bytes;
   throw new TypeError("the store gave something else than a Uint8Array");
 }

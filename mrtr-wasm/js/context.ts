@@ -35,10 +35,10 @@ export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "crit
 export interface AskOptions {
   /** Go on without it if the client did not declare that it can answer: it then gives `unavailable` (G-13). Without
    * this, such a request is refused and the client told what it lacks. */
-  optional?: boolean;
+  optional?: boolean | undefined;
   /** Take no answer that comes without a state (A7): for questions whose being asked matters. Confirmations and urls are
    * so always. */
-  solicited?: boolean;
+  solicited?: boolean | undefined;
 }
 type Optional = AskOptions & { optional: true };
 
@@ -56,6 +56,8 @@ type Optional = AskOptions & { optional: true };
  */
 export class Context {
   readonly #attempt: Attempt;
+  /** The once-value that is made in this very turn. */
+  #making: string | undefined;
 
   /** @internal */
   constructor(attempt: Attempt) {
@@ -160,7 +162,8 @@ export class Context {
 
   /**
    * A value that is made once in an exchange and found again on every later run (A11): an effect, a reading of the
-   * outside world, a random number. It travels in the sealed state as JSON: keep it small. Await it **before** you ask.
+   * outside world, a random number. It travels in the sealed state as JSON: keep it small. Await it **before** you ask, and
+   * ask nothing in `make`: later runs find the value, and would not meet the question that they are to answer.
    *
    * An effect without a value is recorded as `null`. Without a ledger it is made once per accepted copy of a retry; before
    * the first question, once per first request.
@@ -170,7 +173,14 @@ export class Context {
     const wait = attempt.use(`once(${name})`, (call) => call.once(name));
     let text = attempt.use(`once(${name})`, (call) => call.wait(wait));
     if (text === undefined) {
-      const value = await make();
+      let value: T | Promise<T>;
+      this.#making = name;
+      try {
+        value = make();
+      } finally {
+        this.#making = undefined;
+      }
+      value = await value;
       const made = json(value === undefined ? null : value);
       if (made === undefined) throw new TypeError(`the value of once(${name}) is not JSON`);
       text = attempt.use(`once(${name})`, (call) => {
@@ -246,6 +256,7 @@ export class Context {
    * principal of this request (R-138, R-142). The page gives it to `server.openTicket`.
    */
   ticket(key: string, ttlMs: number): string {
+    if (!(ttlMs > 0)) throw new TypeError("ticket: ttlMs: a number above 0 is needed");
     return this.#attempt.use(`ticket(${key})`, (call) => call.ticket(key, ttlMs));
   }
 
@@ -298,6 +309,7 @@ export class Context {
     read: (letter: string, rest: string) => T,
     check?: () => boolean | Promise<boolean>,
   ): Ask<T> {
+    if (this.#making !== undefined) throw new TypeError(`once(${this.#making}): ask before it, not in it`);
     return new Ask(this.#attempt, wait, key, read, check);
   }
 }

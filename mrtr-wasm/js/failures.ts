@@ -20,8 +20,11 @@ export class Stopped extends MrtrError {
 }
 /** No message came back, or the connection broke. */
 export class TransportError extends MrtrError {
-  constructor(message: string, options?: ErrorOptions) {
+  /** The HTTP status of a response without a message: 401, say. Nothing if no response came, or it broke off. */
+  readonly status: number | undefined;
+  constructor(message: string, options?: ErrorOptions & { status?: number }) {
     super("MRTR_TRANSPORT", message, options);
+    this.status = options?.status;
   }
 }
 /** The reply did not come in time; the request was cancelled. */

@@ -16,15 +16,36 @@ const roles = { server: ["Engine", "Call"], full: ["Engine", "Call", "Dialer", "
  * call of `instantiate` has variables of its own.
  */
 function glue(text, classes) {
-  const start = text.indexOf("async function __wbg_load(");
-  const end = text.indexOf("function initSync(");
-  const last = text.indexOf("let __wbg_init_promise;");
-  if (start < 0 || end < start || last < end) throw new Error("wasm-bindgen writes something else than it did");
-  const body = (text.slice(0, start) + text.slice(end, last))
+  const end = text.indexOf("let wasmModule, wasmInstance, wasm;");
+  if (end < 0 || !text.includes("wasm.__wbindgen_start();", end)) throw new Error("wasm-bindgen writes something else than it did");
+  const body = text
+    .slice(0, end)
     .replaceAll(/^export (class|function) /gm, "$1 ")
     .replace(/^\/\* @ts-self-types.*\n/, "");
   if (/^export /m.test(body)) throw new Error("an export was left over");
-  return `export function instantiate(module) {\n${typed(body)}\ninitSync({ module });\nreturn { ${classes.join(", ")} };\n}\n`;
+  const begin = "const wasm = new WebAssembly.Instance(module, __wbg_get_imports()).exports;\nwasm.__wbindgen_start();";
+  return `export function instantiate(module) {\n${typed(lean(body))}\n${begin}\nreturn { ${classes.join(", ")} };\n}\n`;
+}
+
+/** Without what no host of ours needs, and with what every call would repeat said once. */
+function lean(body) {
+  const memory = "wasm.__wbindgen_malloc, wasm.__wbindgen_realloc";
+  const parts = [
+    // All of them have it, and are told to give memory back by `free` alone.
+    [/^if \(!\('encodeInto' in cachedTextEncoder\)\) \{\n[^]*?^\}\n/m, ""],
+    [/^if \(Symbol\.dispose\) .*\n/gm, ""],
+    [/^    if \(realloc === undefined\) \{\n[^]*?^    \}\n/m, ""],
+    [new RegExp(`, ${memory}\\)`, "g"), ")"],
+    [/passArray8ToWasm0\((.*), wasm\.__wbindgen_malloc\)/g, "passArray8ToWasm0($1)"],
+    ["passArray8ToWasm0(arg, malloc) {", "passArray8ToWasm0(arg) {\n    const malloc = wasm.__wbindgen_malloc;"],
+    ["passStringToWasm0(arg, malloc, realloc) {", "passStringToWasm0(arg) {\n    const { __wbindgen_malloc: malloc, __wbindgen_realloc: realloc } = wasm;"],
+  ];
+  for (const [what, instead] of parts) {
+    const leaner = body.replace(what, instead);
+    if (leaner === body) throw new Error(`wasm-bindgen writes no ${what} any more`);
+    body = leaner;
+  }
+  return body;
 }
 
 /**
@@ -33,8 +54,8 @@ function glue(text, classes) {
  */
 function typed(body) {
   const checks = {
-    "passStringToWasm0(arg, malloc, realloc)": 'typeof arg !== "string") throw new TypeError(`a string is needed, not ${typeof arg}`',
-    "passArray8ToWasm0(arg, malloc)": "!ArrayBuffer.isView(arg) || arg.BYTES_PER_ELEMENT !== 1) throw new TypeError(`a Uint8Array is needed, not ${typeof arg}`",
+    "passStringToWasm0(arg)": 'typeof arg !== "string") throw new TypeError(`a string is needed, not ${typeof arg}`',
+    "passArray8ToWasm0(arg)": "!ArrayBuffer.isView(arg) || arg.BYTES_PER_ELEMENT !== 1) throw new TypeError(`a Uint8Array is needed, not ${typeof arg}`",
   };
   return Object.entries(checks).reduce((text, [head, check]) => {
     if (!text.includes(`function ${head} {`)) throw new Error(`wasm-bindgen writes no ${head} any more`);
@@ -99,6 +120,8 @@ for (const [role, classes] of Object.entries(roles)) {
   const under = role === "full" ? "." : `./${role}`;
   exported[`${under}/bare`] = entry("bare");
   exported[`${under}/browser`] = entry("browser");
+  // A compiler that resolves as bundlers do knows no condition `node`, and so no listener.
+  exported[`${under}/node`] = entry("node");
   exported[`${under}/mrtr_bg.wasm`] = { types: `./${role}/mrtr_bg.wasm.d.ts`, default: `./${role}/mrtr_bg.wasm` };
 }
 
@@ -119,7 +142,8 @@ writeFileSync(
       sideEffects: ["./*/node.js", "./*/workerd.js", "./*/browser.js", "./*/bare.js"],
       engines: { node: ">=20" },
       exports: { ...exported, "./package.json": "./package.json" },
-      files: ["lib", "examples", ...Object.keys(roles)],
+      // npm takes `LICENSE` along unasked, but neither of these.
+      files: ["lib", "examples", "LICENSE-*", ...Object.keys(roles)],
     },
     null,
     2,

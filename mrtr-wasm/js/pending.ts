@@ -1,5 +1,5 @@
 /** A call that waits for answers, and who gives them. */
-import type { Root, Sampled, Sampling } from "./context.js";
+import type { LogLevel, Root, Sampled, Sampling } from "./context.js";
 import { NotSent, Unanswered } from "./failures.js";
 import type { Trip } from "./glue.js";
 import type { FormSchema } from "./schema.js";
@@ -13,7 +13,8 @@ type Before = "accept" | "decline" | "cancel";
 /** A question, as a person is asked it. `server` is a name that the server gives itself: show it as a claim (R-122). */
 export type ClientAsk = { key: string; server?: string; before?: Before; problem?: string } & (
   | { kind: "form"; params: { message: string; requestedSchema: FormSchema } }
-  /** `before: "accept"` says that it was opened already: do not open it again, ask when to go on (G-32). */
+  /** Nothing but `http:` and `https:` can be accepted: open nothing else (R-134). `before: "accept"` says that it was opened
+   * already: do not open it again, ask when to go on (G-32). */
   | { kind: "url"; params: { message: string; url: string } }
   | { kind: "sampling"; params: Sampling }
   | { kind: "roots"; params: object }
@@ -30,22 +31,22 @@ export type Answer =
 export interface Answerers {
   /** Shows a form (R-126), or asks for consent to open a url (R-141). An answer that does not fit is asked for again, with
    * `problem`, twice. */
-  elicit?: (ask: AskOf<"form"> | AskOf<"url">) => Answer | Promise<Answer>;
+  elicit?: ((ask: AskOf<"form"> | AskOf<"url">) => Answer | Promise<Answer>) | undefined;
   /** Asks the model, with the person's consent (R-151). */
-  sample?: (ask: AskOf<"sampling">) => Sampled | Promise<Sampled>;
+  sample?: ((ask: AskOf<"sampling">) => Sampled | Promise<Sampled>) | undefined;
   /** The permitted folders (R-156). */
-  roots?: (ask: AskOf<"roots">) => readonly Root[] | Promise<readonly Root[]>;
+  roots?: ((ask: AskOf<"roots">) => readonly Root[] | Promise<readonly Root[]>) | undefined;
 }
 
 export interface CallOptions extends Answerers {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Hears notifications about the call; asks for progress. */
-  onProgress?: (progress: { progress: number; total?: number; message?: string }) => void;
+  onProgress?: ((progress: { progress: number; total?: number; message?: string }) => void) | undefined;
   /** Hears log messages of this level and above. */
-  onLog?: (message: { level: string; data: unknown; logger?: string }) => void;
-  logLevel?: string;
+  onLog?: ((message: { level: string; data: unknown; logger?: string }) => void) | undefined;
+  logLevel?: LogLevel | undefined;
   /** The call does no harm if it runs twice: it is sent again when its connection breaks (R-096). */
-  mayRunTwice?: boolean;
+  mayRunTwice?: boolean | undefined;
 }
 
 /** What `new Headers` takes. */
@@ -55,44 +56,44 @@ export interface ClientOptions {
   /** Who the client says it is (R-034). */
   name: string;
   version: string;
-  title?: string;
+  title?: string | undefined;
   /** Headers for every request, such as `Authorization`. */
-  headers?: Headed | (() => Headed | Promise<Headed>);
+  headers?: (Headed | (() => Headed | Promise<Headed>)) | undefined;
   /** Other than the global one. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
   /** What is declared where a call does not say otherwise by its answerers. */
-  capabilities?: { elicitation?: { form?: object; url?: object }; sampling?: object; roots?: object };
+  capabilities?: { elicitation?: { form?: object; url?: object }; sampling?: object; roots?: object } | undefined;
   /** How far the client goes along (R-099, G-06, G-07). */
   policy?: {
     /** Retries with answers. When none is left, nobody is asked any more. Default 10. */
-    retries?: number;
+    retries?: number | undefined;
     /** How often a call that may run twice is sent again after its connection broke (R-096, G-29). Default 3. */
-    resends?: number;
+    resends?: number | undefined;
     /** The first pause before a retry without answers; each further one in a row doubles (R-088). Default 50. */
-    pauseFirstMs?: number;
+    pauseFirstMs?: number | undefined;
     /** The longest such pause. Default 250. */
-    pauseLongestMs?: number;
+    pauseLongestMs?: number | undefined;
     /** How long a request may go without a reply or progress (R-192). Default 60,000. */
-    requestTimeoutMs?: number;
+    requestTimeoutMs?: number | undefined;
     /** How long a request may take even with progress. Default 600,000. */
-    requestLongestMs?: number;
+    requestLongestMs?: number | undefined;
     /** Whether the time people take to answer counts towards `limits.exchangeMs`. Default: it does not. */
-    countThinking?: boolean;
-  };
+    countThinking?: boolean | undefined;
+  } | undefined;
   /** Bounds, each inclusive. */
   limits?: {
     /** Bytes of one message, sent or received. Default 4 MiB. */
-    messageBytes?: number;
+    messageBytes?: number | undefined;
     /** Questions that are accepted in one round. Default 64. */
-    asksAccepted?: number;
+    asksAccepted?: number | undefined;
     /** Bytes of one answer as JSON. Default 64 KiB. */
-    answerBytes?: number;
+    answerBytes?: number | undefined;
     /** Characters of a state that is accepted. Default 256 KiB. */
-    stateAccepted?: number;
+    stateAccepted?: number | undefined;
     /** How long an exchange may take, without the time people take to answer unless `countThinking` is set. Default
      * 3,600,000. */
-    exchangeMs?: number;
-  };
+    exchangeMs?: number | undefined;
+  } | undefined;
 }
 
 export interface ToolOutcome {
@@ -148,12 +149,15 @@ export class PendingExchange {
     if (answer.action === "decline" || answer.action === "cancel") return trip.answer(key, answer.action.slice(0, 1), "null");
     // Nobody's typing error declines or accepts anything.
     if (answer.action !== "accept") return "answer.action: is none of accept, decline and cancel";
-    const url = this.asks.some((ask) => ask.key === key && ask.kind === "url");
-    return url ? trip.answer(key, "o", "null") : trip.answer(key, "a", json(answer.content ?? {}) ?? "null");
+    const ask = this.asks.find((ask) => ask.key === key);
+    if (ask?.kind !== "url") return trip.answer(key, "a", json(answer.content ?? {}) ?? "null");
+    // `javascript:` in a page runs as if it were the page's own.
+    if (!/^https?:\/\//i.test(ask.params.url)) return "the url is none of a web page: it is not to be opened, so decline or cancel";
+    return trip.answer(key, "o", "null");
   }
 
   /** Puts the open questions to whoever answers, one after the other. */
-  async answerWith(answerers: Answerers & { signal?: AbortSignal }): Promise<void> {
+  async answerWith(answerers: Answerers & { signal?: AbortSignal | undefined }): Promise<void> {
     const { signal } = answerers;
     const { missing } = this;
     const open = this.asks.filter((ask) => missing.includes(ask.key));
@@ -192,6 +196,8 @@ export class PendingExchange {
   async proceed(options: CallOptions = {}): Promise<PendingExchange | { done: true; result: ToolOutcome }> {
     const trip = this.#use();
     if (this.#pausing) throw new NotSent("this exchange is going on already");
+    // Nothing was sent: it can go on later.
+    options.signal?.throwIfAborted();
     for (;;) {
       if (trip.proceed(Date.now()) === RESEND) break;
       const at = trip.not_before();
@@ -226,7 +232,7 @@ export class PendingExchange {
 }
 
 /** What `work` gives, unless it is aborted before. */
-async function unless<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+export async function unless<T>(signal: AbortSignal | undefined, work: T | Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   let leave: (() => void) | undefined;
   const left = new Promise<never>((_, reject) => {

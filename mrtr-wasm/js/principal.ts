@@ -2,6 +2,7 @@
 import { ConfigError } from "./errors.js";
 import { type Key, anonymous, anonymousIgnoringAuthorization } from "./options.js";
 import { join } from "./body.js";
+import { isBytes } from "./values.js";
 
 export const nobody: unique symbol = Symbol("nobody");
 
@@ -13,14 +14,14 @@ export function named(principal: unknown): Uint8Array | undefined | typeof nobod
     // Halves of surrogate pairs would all be encoded alike.
     return principal === "" || /\p{Cs}/u.test(principal) ? nobody : new TextEncoder().encode(principal);
   }
-  return principal instanceof Uint8Array && principal.length > 0 ? principal : nobody;
+  return isBytes(principal) && principal.length > 0 ? principal : nobody;
 }
 
 /** Keys as the engine takes them: each behind its length in one byte. */
 export function pack(keys: readonly Key[]): Uint8Array {
   if (!Array.isArray(keys) || keys.length === 0) throw new ConfigError("keys: a list of one or more is needed");
   const secrets = keys.map((key: unknown) => (typeof key === "string" ? decode(key) : key));
-  if (!secrets.every((secret): secret is Uint8Array => secret instanceof Uint8Array)) {
+  if (!secrets.every(isBytes)) {
     throw new ConfigError("a key is text or bytes; is it set where you read it from?");
   }
   for (const secret of secrets) {

@@ -3,7 +3,7 @@ import type { Attempt } from "./attempt.js";
 import type { Context } from "./context.js";
 import { ConfigError, McpError } from "./errors.js";
 import type { Exchange } from "./exchange.js";
-import { type JsonSchema, misfit } from "./schema.js";
+import { type JsonSchema, misfit, sound } from "./schema.js";
 import type { LedgerStore } from "./store.js";
 import { json } from "./values.js";
 
@@ -42,6 +42,9 @@ export function checked(options: { inputSchema?: JsonSchema; parse?: (args: unkn
   const { parse, inputSchema = {} } = options ?? {};
   if (inputSchema?.type !== undefined && inputSchema.type !== "object") {
     throw new ConfigError("inputSchema: arguments are an object");
+  }
+  if (!sound(inputSchema)) {
+    throw new ConfigError("inputSchema: `type`, `properties`, `required`, `items` or `enum` is somewhere not what JSON Schema has there");
   }
   if (parse === undefined) {
     return {
@@ -82,7 +85,13 @@ export function result(value: unknown, member: Handler["member"]): string {
 
 /** An error that a handler chose: code, message and data as JSON text. */
 export function answered(error: unknown): [number, string, string | undefined] | undefined {
-  return error instanceof McpError ? [error.rpcCode, error.message, json(error.data)] : undefined;
+  if (!(error instanceof McpError)) return undefined;
+  const { rpcCode, message, data } = error;
+  // JSON-RPC has whole numbers; a price or a status that is none must not become another code.
+  if (!Number.isSafeInteger(rpcCode) || typeof message !== "string") {
+    throw new TypeError("McpError: a whole number as code and a text as message are needed");
+  }
+  return [rpcCode, message, json(data)];
 }
 
 const known = new Map<string, { status: number; headers: [string, string][] }>();

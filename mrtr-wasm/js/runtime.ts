@@ -49,7 +49,10 @@ async function compile(source: Parameters<typeof load>[0]): Promise<WebAssembly.
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source as BufferSource);
   const response = await (source instanceof Promise ? source : fetch(source));
   if (!response.ok) throw new ConfigError(`the engine could not be fetched: ${response.status} ${response.url}`);
-  if (response.headers.get("content-type")?.startsWith("application/wasm")) {
+  const type = response.headers.get("content-type");
+  // Servers of single pages give theirs for whatever is not there.
+  if (type?.startsWith("text/html")) throw new ConfigError(`the engine could not be fetched: ${response.url} is a page`);
+  if (type?.startsWith("application/wasm")) {
     return WebAssembly.compileStreaming(response);
   }
   return WebAssembly.compile(await response.arrayBuffer());

@@ -105,6 +105,26 @@ export type FromSchema<S> = S extends { const: infer C }
                     ? Record<string, unknown>
                     : unknown;
 
+const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/** @internal Whether the keywords by which arguments are checked are what they should be, all the way down. */
+export function sound(schema: unknown): boolean {
+  if (typeof schema === "boolean") return true;
+  if (!isObject(schema)) return false;
+  const { type = [], required = [], enum: values = [], properties = {}, items = [] } = schema;
+  const types = [type].flat() as string[];
+  return (
+    types.every((one) => TYPES.includes(one)) &&
+    [required, values].every(Array.isArray) &&
+    isObject(properties) &&
+    [...Object.values(properties), items].flat().every(sound)
+  );
+}
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** @internal The path and fault of the first value that does not fit, or nothing. */
 export function misfit(schema: JsonSchema | boolean, value: unknown, path = "arguments"): string | undefined {
   if (schema === false) return `${path} is not allowed`;

@@ -71,9 +71,12 @@ export class McpServer {
       handlers: this.#handlers,
       store,
       report: (message, error) => {
-        if (report !== undefined) quietly(() => report(message, error));
-        else if (error === undefined) console.error(`mrtr: ${message}`);
-        else console.error(`mrtr: ${message}`, error);
+        const said = [`mrtr: ${message}`, error].slice(0, error === undefined ? 1 : 2);
+        // What was thrown may throw again when it is looked at.
+        quietly(
+          () => (report === undefined ? console.error(...said) : report(message, error)),
+          () => console.error(said[0]),
+        );
       },
       ended: (attempt) => {
         this.#live.delete(attempt);
@@ -201,7 +204,13 @@ export class McpServer {
     const attempt: Attempt | undefined = await this.#serve(request.method, lines, authorized, options, sink, async (limit) =>
       said ? new Uint8Array(await request.arrayBuffer()) : read(request.body, limit),
     );
-    if (attempt !== undefined && !attempt.isOver && options.waitUntil !== undefined) options.waitUntil(attempt.over());
+    if (attempt !== undefined && !attempt.isOver) {
+      // It runs already: what is wrong here is no reason to lose its reply.
+      quietly(
+        () => options.waitUntil?.(attempt.over()),
+        (error) => this.#around.report("waitUntil threw; is it bound?", error),
+      );
+    }
     return promise;
   }
 
@@ -317,10 +326,16 @@ export class McpServer {
     return text === undefined ? undefined : JSON.parse(text);
   }
 
-  /** Tells open subscriptions of this instance that something has changed (R-205). */
+  /**
+   * Tells open subscriptions of this instance that something has changed (R-205).
+   *
+   * @throws TypeError if it is none of these.
+   */
   notify(change: "tools" | "prompts" | "resources" | { resource: string }): void {
-    const [kind, uri] = typeof change === "object" ? ["u", change.resource] : [change[0] as string, ""];
-    for (const attempt of this.#live) attempt.change(kind, uri);
+    const uri = (change as { resource?: unknown } | undefined)?.resource;
+    const list = ["tools", "prompts", "resources"].find((name) => name === change);
+    if (list === undefined && typeof uri !== "string") throw new TypeError("notify: `tools`, `prompts`, `resources` or `{ resource }` is needed");
+    for (const attempt of this.#live) attempt.change(list?.[0] ?? "u", (uri as string | undefined) ?? "");
   }
 
   /** Closes open subscriptions in order (R-205). */

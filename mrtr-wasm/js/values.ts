@@ -13,6 +13,11 @@ export function json(value: unknown): string | undefined {
   return text.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (escape) => (escape === "\\\\" ? escape : "\ufffd"));
 }
 
+/** Whether it is a `Uint8Array`, also one of another realm: tests run in one of their own. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value) && (value as Uint8Array)[Symbol.toStringTag] === "Uint8Array";
+}
+
 /** Runs code of the host's or a handler's whose failure, now or later, is nobody else's. */
 export function quietly(work: () => unknown, failed: (error: unknown) => void = () => {}): void {
   (async () => work())().catch(failed);

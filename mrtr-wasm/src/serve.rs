@@ -100,6 +100,7 @@ async fn run(
         Box::pin(Returned(letters))
     });
     let mut message = Vec::new();
+    let mut told = false;
     loop {
         let next = std::future::poll_fn(|cx| {
             let mut inner = mail.lock();
@@ -114,6 +115,11 @@ async fn run(
                 if !run.is_claimed() && !run.is_committing() {
                     return Poll::Ready(None);
                 }
+                // What is claimed is given back first; the handler is left now.
+                if !told && !run.is_committing() {
+                    mail.event(Event::Suspended(None));
+                }
+                told = true;
                 run.cancel();
             }
             if silent {

@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { McpServer, anonymous, nodeListener } from "mrtr/server";
 import { chromium } from "playwright-core";
 
-import { here } from "./lib.mjs";
+import { KEY, here } from "./lib.mjs";
 
 function listening(command, ...args) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -105,6 +107,37 @@ test("a person calls a tool, fills in its form by keyboard, declines once, and s
   } finally {
     await browser.close();
     server.stop();
+    page_.stop();
+  }
+});
+
+test("R-134 R-141: a page calls the package's own server across origins, and opens no script", { skip: !process.env.MRTR_CHROMIUM && "MRTR_CHROMIUM is not set" }, async () => {
+  const page_ = await listening(process.execPath, join(here, "examples/browser/serve.mjs"));
+  const server = new McpServer({ name: "t", version: "1", keys: [KEY], origins: [new URL(page_.url).origin] });
+  const ask = (url) => async (ctx) => (await ctx.elicitUrl("k", { message: "Open it?", url })).action;
+  server.tool("script", {}, ask("javascript:document.title='ran'")).tool("web", {}, ask(`${page_.url}page.css`));
+  const http = createServer(nodeListener(server, { principal: anonymous }));
+  await new Promise((done) => http.listen(0, "127.0.0.1", done));
+  const browser = await chromium.launch({ executablePath: process.env.MRTR_CHROMIUM, args: ["--no-sandbox"] });
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${page_.url}?server=http://127.0.0.1:${http.address().port}/mcp`);
+    await page.waitForFunction(() => document.getElementById("url").value !== "");
+    await page.click("#connect button");
+    for (const [tool, button, said] of [["script", "#cancel", "cancel"], ["web", "#accept", "accept"]]) {
+      await page.selectOption("#tool", tool);
+      await page.click("#call button");
+      await page.waitForSelector("dialog[open]");
+      assert.equal(await page.isVisible("#accept"), tool === "web");
+      assert.equal(/is not opened/.test(await page.textContent("#problem")), tool === "script");
+      await page.click(button);
+      await page.waitForFunction((said) => document.getElementById("result").textContent === said, said);
+    }
+    assert.notEqual(await page.title(), "ran");
+  } finally {
+    await browser.close();
+    http.closeAllConnections();
+    http.close();
     page_.stop();
   }
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 
 import { ConfigError, McpClient, McpError, McpServer, MemoryStore, anonymous, nodeListener, questions } from "mrtr";
 
@@ -49,6 +50,9 @@ test("what cannot be sent is the handler's fault, named in the log, and hurts no
     flat: () => ({ content: "hi" }),
     function: () => () => 1,
     data: () => { throw new McpError(7, "m", 1n); },
+    code: () => { throw new McpError(4.02, "m"); },
+    noCode: () => { throw new McpError(NaN, "m"); },
+    promise: () => Object.defineProperty(Promise.resolve("hi"), "constructor", { get() { throw new RangeError("mine"); } }),
     undefined: () => { throw undefined; },
     proxy: () => { throw new Proxy({}, { getPrototypeOf() { throw new Error("proto"); } }); },
     commit: (ctx) => (ctx.onCommit(() => { throw new McpError(7, "m", 1n); }), "ok"),
@@ -145,6 +149,11 @@ test("R-142: a ticket's life is as long as it was said to be", async () => {
   const server = make().tool("t", {}, (ctx) => ctx.ticket("k", 60 * day));
   const { expires } = server.openTicket(text(await call(server, "t")), "ada");
   assert.ok(expires - Date.now() > 59 * day);
+  for (const ms of [NaN, 0, -1, "soon", undefined]) {
+    reports.length = 0;
+    assert.equal((await run((ctx) => ctx.ticket("k", ms))).error.code, -32603);
+    assert.match(reports.join(), /ttlMs/);
+  }
 });
 
 test("options that are not what they should be are refused when they are given", async () => {
@@ -162,7 +171,11 @@ test("options that are not what they should be are refused when they are given",
   const server = make();
   for (const declare of [
     (name) => server.tool(name), (name) => server.tool(name, {}), (name) => server.tool(name, {}, "no"), (name) => server.tool(name, { inputSchema: { type: "string" } }, () => ""),
-    (name) => server.tool(name, { inputSchema: "str" }, () => ""), (name) => server.tool(name, { requires: ["nope"] }, () => ""), (name) => server.tool(name, { stateTtlMs: 0.5 }, () => ""),
+    (name) => server.tool(name, { inputSchema: "str" }, () => ""),
+    ...[{ required: true }, { properties: [] }, { properties: { x: 5 } }, { properties: { x: { enum: "ab" } } }, { properties: { x: { type: "text" } } }, { properties: { x: { items: { type: [5] } } } }].map(
+      (part) => (name) => server.tool(name, { inputSchema: { type: "object", ...part } }, () => ""),
+    ),
+    (name) => server.tool(name, { requires: ["nope"] }, () => ""), (name) => server.tool(name, { stateTtlMs: 0.5 }, () => ""),
     () => server.tool("", {}, () => ""), () => server.tool(5, {}, () => ""), () => server.resourceTemplate("mem://{", { name: "r" }, () => ""),
   ]) {
     assert.throws(() => declare("x"), ConfigError);
@@ -249,6 +262,76 @@ test("callbacks that throw or reject, and timers that go on, hurt nobody", async
   });
 });
 
+test("errors that throw when they are looked at cost nobody else the engine", async (t) => {
+  const logged = [];
+  t.mock.method(console, "error", (...what) => {
+    if (what.some((one) => typeof one === "object")) throw new RangeError("looked at");
+    logged.push(what.join(" "));
+  });
+  const server = make({ report: undefined }).tool("t", {}, () => { throw {}; }).tool("held", {}, async () => (await pause(20), "fine"));
+  const waiting = call(server, "held");
+  assert.equal((await call(server, "t")).error.code, -32603);
+  assert.equal(text(await waiting), "fine");
+  assert.deepEqual(logged, ["mrtr: t: the handler threw"]);
+});
+
+test("G-07: a state over its bound is named in the log, as it is to the client", async () => {
+  const long = "y".repeat(100_000);
+  const server = make()
+    .tool("awaits", {}, async (ctx) => (ctx.set("x", long), String(await ctx.confirm("sure", "?"))))
+    .returningTool("returns", {}, (exchange) => exchange.require({ sure: questions.confirm("?") }, long));
+  for (const name of ["awaits", "returns"]) {
+    reports.length = 0;
+    const { error } = await call(server, name);
+    assert.match(error.message, /65536 \(state_minted\)/);
+    assert.match(reports.join(), new RegExp(`^${name}: .*65536 \\(state_minted\\)`));
+  }
+});
+
+test("R-205: what is no change is the caller's fault, and closes nothing", async () => {
+  const server = make({ changes: true }).tool("t", {}, async () => (await pause(20), "fine"));
+  const waiting = call(server, "t");
+  const stream = await server.fetch(new Request("http://mcp.test/", request("subscriptions/listen", { notifications: { toolsListChanged: true } })), { principal: "ada" });
+  await pause(1);
+  for (const change of [undefined, null, "tool", "", 5, {}, { resource: 5 }, ["tools"]]) assert.throws(() => server.notify(change), TypeError);
+  server.notify("tools");
+  server.close();
+  assert.match(await stream.text(), /list_changed/);
+  assert.equal(text(await waiting), "fine");
+});
+
+test("A12: a `waitUntil` that throws is reported, and the reply is not lost", async () => {
+  reports.length = 0;
+  const server = make().tool("t", {}, async () => (await pause(5), "fine"));
+  // Not bound: the runtime calls this illegal.
+  const waitUntil = () => { throw new TypeError("Illegal invocation"); };
+  const response = await server.fetch(new Request("http://mcp.test/", request("tools/call", { name: "t" })), { principal: "ada", waitUntil });
+  assert.equal(text(await reply(response)), "fine");
+  assert.match(reports.join(), /waitUntil threw.*Illegal invocation/);
+});
+
+test("A11: nothing is asked in what is made once, and that is said at once", async () => {
+  for (const ask of [(ctx) => ctx.confirm("k", "?"), async (ctx) => await ctx.elicit("k", line("?", "v")), (ctx) => ctx.checkpoint()]) {
+    reports.length = 0;
+    assert.equal((await run((ctx) => ctx.once("x", () => ask(ctx)))).error?.code, -32603);
+    assert.match(reports.join(), /once\(x\): ask before it, not in it/);
+  }
+  const server = make().tool("t", {}, async (ctx) => `${await ctx.once("x", () => ctx.once("y", () => 1))} ${await ctx.confirm("sure", "?")}`);
+  assert.equal(text(await play(server, "t", {}, { sure: "accept" })), "1 true");
+});
+
+test("bytes of another realm are bytes", async () => {
+  const Bytes = runInNewContext("Uint8Array");
+  const store = new MemoryStore();
+  const get = async (key) => (await store.get(key)) && Bytes.from(await store.get(key));
+  const server = make({ keys: [Bytes.from(KEY)], ledger: { store: { get, compareAndSet: (...all) => store.compareAndSet(...all) } } }).tool("t", {}, async (ctx) => String(await ctx.confirm("sure", "?")));
+  const principal = Bytes.of(1, 2, 3);
+  const one = await call(server, "t", {}, {}, { principal });
+  assert.equal(text(await call(server, "t", {}, yes(one), { principal })), "true");
+  assert.equal(text(await call(server, "t", {}, yes(one), { principal })), "true");
+  assert.equal((await call(server, "t", {}, yes(one), { principal: Bytes.of(3, 2, 1) })).error.code, -32602);
+});
+
 test("R-187: whoever aborts before the reply has begun gets one, and the handler is told", async () => {
   for (const ms of [0, 30]) {
     const abort = new AbortController();
@@ -263,6 +346,35 @@ test("R-187: whoever aborts before the reply has begun gets one, and the handler
     await Promise.all(kept);
     assert.equal(told, 1);
   }
+});
+
+test("R-187: whoever aborts a retry under a ledger leaves its handler at once, and the state can be used again", async () => {
+  const memory = new MemoryStore();
+  let held;
+  const store = { get: (key) => memory.get(key), compareAndSet: async (...all) => (await held, memory.compareAndSet(...all)) };
+  let [let_go, told, runs] = [0, 0, 0];
+  const server = make({ ledger: { store } }).tool("t", {}, async (ctx) => {
+    const sure = await ctx.confirm("sure", "?");
+    if (++runs > 1) return String(sure);
+    ctx.onSuspend(() => let_go++);
+    ctx.signal.addEventListener("abort", () => told++);
+    await never;
+  });
+  const retry = yes(await call(server, "t"));
+  const abort = new AbortController();
+  const init = { ...request("tools/call", { name: "t", ...retry }), signal: abort.signal };
+  const leaving = server.fetch(new Request("http://mcp.test/", init), { principal: "ada" });
+  await pause(20);
+  let release;
+  // Giving the state back takes its time.
+  held = new Promise((resolve) => (release = resolve));
+  abort.abort();
+  assert.equal((await leaving).status, 499);
+  assert.deepEqual([let_go, told], [1, 1]);
+  release();
+  await pause(5);
+  assert.equal(text(await call(server, "t", {}, retry)), "true");
+  assert.deepEqual([let_go, told], [1, 1]);
 });
 
 test("R-187: a stream whose request is aborted is over, for whoever reads it too", async () => {

@@ -1,5 +1,5 @@
 // What the types promise, held by the compiler: `tsc --noEmit`. Nothing here runs.
-import { AskInvalid, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, questions } from "mrtr";
+import { AskInvalid, type Form, McpClient, McpError, type McpServer, MrtrError, type PendingExchange, TransportError, questions } from "mrtr";
 import { McpServer as FromServer } from "mrtr/server";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -77,6 +77,28 @@ server.tool("parsed later", { parse: async (args: unknown) => args as { x: bigin
   return "ok";
 });
 
+// Blocks of an interface, as other packages declare them.
+interface Block { type: "text"; text: string }
+declare const block: Block;
+server.tool("blocks", {}, () => ({ content: [block], structuredContent: block, _meta: block }));
+server.prompt("blocks", {}, () => ({ messages: [{ role: "user", content: block }] }));
+
+// What may be absent may be `undefined` too.
+declare const maybe: { [name in "observe" | "report"]?: (text: string) => void };
+new FromServer({ name: "t", version: "1", keys: [], ledger: undefined, limits: { rounds: undefined }, observe: maybe.observe, hosts: undefined });
+server.tool("loose", { description: undefined, inputSchema: undefined, parse: undefined }, (_, args) => JSON.stringify(args));
+void new McpClient("http://x", { name: "c", version: "1", headers: undefined, policy: undefined }).callTool("t", {}, { elicit: undefined, onProgress: undefined });
+
+// A schema of its own, and one that is only known when it runs.
+const day = { type: "object", properties: { day: { type: "string" }, size: { enum: ["s", "m"], type: "string" } }, required: ["day"] } as const;
+declare const known: Form;
+server.tool("apart", { inputSchema: day }, async (ctx, args) => {
+  same<typeof args, { day: string; size?: "s" | "m" }>(true);
+  const [apart, later] = await Promise.all([ctx.elicit("a", { message: "?", schema: day }), ctx.elicit("b", known)]);
+  if (apart.action === "accept") same<typeof apart.content, { day: string; size?: "s" | "m" }>(true);
+  return later.action === "accept" ? String(later.content["any"]) : "no";
+});
+
 // @ts-expect-error: a tool gives a result
 server.tool("nothing", {}, async () => 7);
 
@@ -94,6 +116,9 @@ new FromServer({ name: "t", version: "1" });
 new FromServer({ name: "t", version: "1", keys: (env: { KEY: string }) => [env.KEY] });
 
 const client = new McpClient("http://x", { name: "c", version: "1" });
+declare const signal: AbortSignal | undefined;
+// @ts-expect-error: no such level
+void client.callTool("t", {}, { signal, logLevel: "loud" });
 void client.callTool("t", {}, {
   elicit: (ask) => {
     if (ask.kind === "form") ask.params.requestedSchema.properties;
@@ -112,5 +137,6 @@ client.startTool("t", {}, { elicitation: {} }).then((step) => {
 });
 declare const error: unknown;
 if (error instanceof MrtrError) same<typeof error.code, string>(true);
+if (error instanceof TransportError) same<typeof error.status, number | undefined>(true);
 if (error instanceof McpError) same<typeof error.rpcCode, number>(true);
 if (error instanceof AskInvalid) error.reason;

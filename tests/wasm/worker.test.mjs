@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { McpClient } from "mrtr";
 
-import { KEY_TEXT, bundle, here, reply, request, workerd } from "./lib.mjs";
+import { KEY_TEXT, bundle, here, plainConfig, reply, request, workerd } from "./lib.mjs";
 
 const example = join(here, "examples/worker");
 
@@ -34,6 +34,28 @@ test("the example worker books a table, and its ledger answers a repeated retry"
     assert.equal((await fetch(worker.url.replace("/mcp", "/elsewhere"))).status, 404);
   } finally {
     await worker.stop();
+  }
+});
+
+test("R-187: a client that leaves a stream ends its handler, with and without a signal of the request's", async () => {
+  for (const flag of ["enable_request_signal", "disable_request_signal"]) {
+    const config = plainConfig.replace("compatibilityDate", `compatibilityFlags = ["${flag}"],\n  compatibilityDate`);
+    const worker = await workerd(bundle(join(here, "leave.worker.mjs")), config, { env: { MRTR_KEYS: KEY_TEXT } });
+    try {
+      const leave = new AbortController();
+      const init = { ...request("tools/call", { name: "slow" }, { meta: { progressToken: 1 } }), signal: leave.signal };
+      const reader = (await fetch(worker.url, init)).body.getReader();
+      await reader.read();
+      leave.abort();
+      let left = "";
+      for (let tries = 0; left !== "1" && tries < 100; tries++) {
+        await new Promise((go) => setTimeout(go, 20));
+        left = await (await fetch(worker.url)).text();
+      }
+      assert.equal(left, "1", flag);
+    } finally {
+      await worker.stop();
+    }
   }
 });
 

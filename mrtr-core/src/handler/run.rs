@@ -468,6 +468,7 @@ impl<'a> Run<'a> {
                 Ok(exchange) => Outcome::InputRequired(exchange),
                 Err((exchange, error)) => {
                     crate::trace::warn!(exchange = %exchange.id(), error = %error, "a question was not sent");
+                    self.fault = Some(error.into());
                     Outcome::Complete(exchange)
                 }
             },

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::{error::RpcError, wire::AnswerFault};
+use crate::{error::RpcError, seal::SealError, wire::AnswerFault};
 
 /// Why an attempt ends with an error, for the log; the peer gets [`Fault::error`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +64,9 @@ pub enum Fault {
     /// A question that goes out now could not be answered in time.
     #[error("the exchange is past its deadline (Limits::exchange)")]
     Deadline,
+    /// The state of the next question cannot be sealed: it is over a bound (G-07).
+    #[error(transparent)]
+    NotSealed(#[from] SealError),
     /// More rounds settled without a person than any handler needs.
     #[error("the handler asks for ever without anybody being asked")]
     Endless,
@@ -84,7 +87,7 @@ impl Fault {
     pub fn error(&self) -> RpcError {
         match self {
             Self::BadAnswer { .. } => RpcError::invalid_params(alloc::format!("Invalid params: {self}")),
-            Self::Limit { .. } | Self::Deadline => {
+            Self::Limit { .. } | Self::Deadline | Self::NotSealed(_) => {
                 RpcError::internal(alloc::format!("Internal error: {self}"))
             }
             Self::UnstableQuestion(_) => {

@@ -61,6 +61,10 @@ function ask(question) {
   find("problem").textContent = question.problem ?? "";
   find("accept").textContent = isUrl ? (question.before === "accept" ? "I am done" : "Open the page") : "Send";
   let shown;
+  // Nothing but a page of the web is opened: `javascript:` would run as if it were ours.
+  const strange = isUrl && !/^https?:\/\//i.test(question.params.url);
+  find("accept").hidden = strange;
+  if (strange) find("problem").textContent = "This is no address of a web page, and is not opened.";
   if (isUrl) {
     const url = document.createElement("p");
     url.className = "url";
@@ -83,7 +87,7 @@ function ask(question) {
     const on = (target, event, hear) => target.addEventListener(event, hear, { signal: listening.signal });
     on(dialog.querySelector("form"), "submit", (event) => {
       event.preventDefault();
-      if (shown !== undefined && !shown.check()) return;
+      if (strange || (shown !== undefined && !shown.check())) return;
       // Opened only now, with the person's consent (R-141); not again if it was (G-32).
       if (isUrl && question.before !== "accept") window.open(question.params.url, "_blank", "noopener,noreferrer");
       answer(isUrl ? { action: "accept" } : { action: "accept", content: shown.content() });

@@ -21,4 +21,6 @@ const worker :Workerd.Worker = (
   durableObjectNamespaces = [(className = "Ledger", uniqueKey = "mrtr-ledger")],
   durableObjectStorage = (localDisk = "disk"),
   compatibilityDate = "2026-11-01",
+  # So that the server is told of a client that leaves, by `request.signal`.
+  compatibilityFlags = ["enable_request_signal"],
 );

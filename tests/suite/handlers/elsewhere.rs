@@ -94,6 +94,27 @@ fn a2_nothing_is_judged_before_the_code_elsewhere_rests() {
     assert_eq!(asked.keys().collect::<Vec<_>>(), ["b"]);
 }
 
+/// G-07: a state over its bound is told to the embedder by the bound's name, as it is to the peer.
+#[test]
+fn g07_a_state_over_its_bound_is_told_to_the_embedder() {
+    let (service, handed) = standing_in();
+    let now = Timestamp::from_unix_millis(START);
+    let bytes = request(&json!({}));
+    let Reception::Run(mut run) = service.receive(&bytes, env(now, 1)) else { panic!("a tool runs") };
+    let ctx = handed.lock().unwrap().take().unwrap();
+    let long = format!("\"{}\"", "y".repeat(100_000));
+    ctx.set_json("x", Json::parse(&long, &Limits::default()).unwrap());
+    let mut ask = pin!(ctx.confirm("k", "?"));
+    assert!(ask.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    ctx.rests();
+    let mut out = Vec::new();
+    assert!(run.poll_run(&mut Context::from_waker(Waker::noop()), now, &mut out).is_ready());
+    let Some(Fault::NotSealed(error)) = run.fault() else { panic!("{:?}", run.fault()) };
+    assert!(error.to_string().contains("state_minted"), "{error}");
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(reply["error"]["message"], format!("Internal error: {error}"));
+}
+
 /// The embedder learns why an attempt broke off; the peer does not (A1).
 #[test]
 fn a_fault_is_told_to_the_embedder() {
