@@ -210,18 +210,42 @@ impl Shared {
         }
     }
 
+    /// The handler has succeeded: no ask can be answered any more (A12). Gives what it has left for its commit.
+    pub(super) fn close(&self) -> VecDeque<Commit> {
+        let mut inner = self.lock();
+        let commits = core::mem::take(&mut inner.commits);
+        inner.committed = !commits.is_empty();
+        inner.tape.close();
+        let wakers = core::mem::take(&mut inner.wakers);
+        drop(inner);
+        wake_all(wakers);
+        commits
+    }
+
+    /// What steps of the commit have left for it.
+    pub(super) fn more_commits(&self) -> VecDeque<Commit> {
+        core::mem::take(&mut self.lock().commits)
+    }
+
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
-        let tickets = inner.tape.end();
+        inner.tape.end();
         inner.waiting = false;
+        let wakers = core::mem::take(&mut inner.wakers);
         // What was left for a commit that never comes may hold anything of the author's.
         let commits = core::mem::take(&mut inner.commits);
         drop(inner);
         drop(commits);
-        self.wake(&tickets);
+        wake_all(wakers);
         self.flag.clear();
     }
+}
+
+/// Wakes whoever waits for an ask, also for one that the tape has forgotten: finishing withdraws what was asked in an
+/// earlier round (A9 c), and all of them are over now. Wakers run foreign code: never under the lock.
+fn wake_all(wakers: Vec<(Ticket, Waker)>) {
+    wakers.into_iter().for_each(|(_, waker)| waker.wake());
 }
 
 impl Inner {

@@ -230,3 +230,33 @@ fn a12_commits_run_after_success() {
         }
     }
 }
+
+/// A12: a step may leave further ones: they run after those that are there, and not at all behind one that fails.
+#[test]
+fn a12_what_a_step_leaves_is_done_in_its_turn() {
+    let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let inside = log.clone();
+    let mut world = World::new(move |ctx: Ctx| {
+        let log = inside.clone();
+        async move {
+            let fails: bool = ctx.argument("fails")?;
+            for step in 1..=2 {
+                let (log, ctx2) = (log.clone(), ctx.clone());
+                ctx.on_commit(move || {
+                    log.lock().expect("unpoisoned").push(step);
+                    ctx2.on_commit(move || {
+                        log.lock().expect("unpoisoned").push(step + 10);
+                        if fails { Err(RpcError::internal("broken")) } else { Ok(()) }
+                    });
+                    Ok(())
+                });
+            }
+            Ok(ToolResult::text("done"))
+        }
+    });
+    assert_eq!(world.call(json!({"arguments": {"fails": false}})).text(), "done");
+    assert_eq!(*log.lock().expect("unpoisoned"), [1, 2, 11, 12]);
+    log.lock().expect("unpoisoned").clear();
+    assert_eq!(world.call(json!({"arguments": {"fails": true}})).error(), (-32603, "broken"));
+    assert_eq!(*log.lock().expect("unpoisoned"), [1, 2, 11]);
+}
