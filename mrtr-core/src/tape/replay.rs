@@ -34,7 +34,9 @@ impl Tape {
         }
         if !changed && short && drive == Drive::Runtime {
             // Something else than an answer may still bring the missing asks: not a block yet.
-            let until = self.short_since.get_or_insert(now).saturating_add(self.policy.replay_patience);
+            let since = (*self.short_since.get_or_insert(now)).min(now);
+            self.short_since = Some(since);
+            let until = since.saturating_add(self.policy.replay_patience);
             if now < until {
                 return Step::Wait(Some(until));
             }
