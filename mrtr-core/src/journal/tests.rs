@@ -291,7 +291,11 @@ fn every_ask_of_every_round_is_shown_and_the_answers_apart() {
         round(vec![asked("a", Verdict::Open), url]),
         checkpoint(),
         Round { silent: true, ..round(vec![asked("c", Verdict::Unavailable)]) },
-        round(vec![asked("a", Verdict::Answer("d".into())), asked("d", Verdict::Answer("[]".into()))]),
+        round(vec![
+            asked("a", Verdict::Answer("d".into())),
+            asked("d", Verdict::Answer("[]".into())),
+            asked("e", Verdict::Answer(r#"k{"n":1}"#.into())),
+        ]),
     ]);
     let asks: Vec<_> = journal.asks().map(|it| (it.round, it.key, it.kind, it.outcome, it.silent)).collect();
     let expected = [
@@ -300,10 +304,14 @@ fn every_ask_of_every_round_is_shown_and_the_answers_apart() {
         (2, "c", AskKind::Form, "unavailable", true),
         (3, "a", AskKind::Form, "answered", false),
         (3, "d", AskKind::Form, "answered", false),
+        (3, "e", AskKind::Form, "answered", false),
     ];
     assert_eq!(asks, expected);
     let answers: Vec<_> = journal.answers().collect();
-    assert_eq!(answers, [(3, "a", on_the_wire("d")), (3, "d", on_the_wire("[]"))]);
+    assert_eq!(
+        answers,
+        [(3, "a", on_the_wire("d")), (3, "d", on_the_wire("[]")), (3, "e", r#"{"n":1}"#.into())]
+    );
 }
 
 /// Keys, kinds and counts, never an answer or a value.
