@@ -1,6 +1,12 @@
 //! What a handler's context, its asks and the driver share.
 
-use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
 use core::{
     sync::atomic::{AtomicBool, Ordering},
     task::Waker,
@@ -68,7 +74,7 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) tape: Tape,
     /// Who waits for which ask, by ticket.
-    wakers: Vec<(Ticket, Waker)>,
+    wakers: BTreeMap<Ticket, Waker>,
     /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
     pub(super) waiting: bool,
     /// Whether the handler's code runs somewhere that this run does not poll.
@@ -100,7 +106,7 @@ impl Shared {
             flag: Flag::default(),
             inner: Mutex::new(Inner {
                 tape,
-                wakers: Vec::new(),
+                wakers: BTreeMap::new(),
                 waiting: false,
                 elsewhere: Elsewhere::No,
                 outbox: VecDeque::new(),
@@ -124,14 +130,11 @@ impl Shared {
         if resolution.is_some() {
             return resolution;
         }
-        let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
-        match place {
-            Ok(place) => {
-                if let Some((_, known)) = inner.wakers.get_mut(place) {
-                    known.clone_from(waker);
-                }
+        match inner.wakers.get_mut(&ticket) {
+            Some(known) => known.clone_from(waker),
+            None => {
+                inner.wakers.insert(ticket, waker.clone());
             }
-            Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
         }
         let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
@@ -244,8 +247,8 @@ impl Shared {
 
 /// Wakes whoever waits for an ask, also for one that the tape has forgotten: finishing withdraws what was asked in an
 /// earlier round (A9 c), and all of them are over now. Wakers run foreign code: never under the lock.
-fn wake_all(wakers: Vec<(Ticket, Waker)>) {
-    wakers.into_iter().for_each(|(_, waker)| waker.wake());
+fn wake_all(wakers: BTreeMap<Ticket, Waker>) {
+    wakers.into_values().for_each(Waker::wake);
 }
 
 impl Inner {
@@ -257,8 +260,7 @@ impl Inner {
     }
 
     fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
-        let place = self.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        Some(self.wakers.remove(place).1)
+        self.wakers.remove(&ticket)
     }
 }
 

@@ -165,17 +165,6 @@ impl Journal {
         });
         counts.max().unwrap_or(0)
     }
-
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.values.iter().find(|value| &*value.name == name).map(|value| &*value.value)
-    }
-
-    pub(crate) fn set_value(&mut self, name: &str, value: Box<str>) {
-        match self.values.iter_mut().find(|found| &*found.name == name) {
-            Some(found) => found.value = value,
-            None => self.values.push(Named { name: name.into(), value }),
-        }
-    }
 }
 
 /// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, as the array of the roots, as
