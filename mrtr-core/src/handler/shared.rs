@@ -1,12 +1,6 @@
 //! What a handler's context, its asks and the driver share.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, VecDeque},
-    string::String,
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{boxed::Box, collections::VecDeque, string::String, sync::Arc, vec::Vec};
 use core::{
     sync::atomic::{AtomicBool, Ordering},
     task::Waker,
@@ -74,7 +68,7 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) tape: Tape,
     /// Who waits for which ask, by ticket.
-    wakers: BTreeMap<Ticket, Waker>,
+    wakers: Wakers,
     /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
     pub(super) waiting: bool,
     /// Whether the handler's code runs somewhere that this run does not poll.
@@ -106,7 +100,7 @@ impl Shared {
             flag: Flag::default(),
             inner: Mutex::new(Inner {
                 tape,
-                wakers: BTreeMap::new(),
+                wakers: Wakers::default(),
                 waiting: false,
                 elsewhere: Elsewhere::No,
                 outbox: VecDeque::new(),
@@ -130,12 +124,7 @@ impl Shared {
         if resolution.is_some() {
             return resolution;
         }
-        match inner.wakers.get_mut(&ticket) {
-            Some(known) => known.clone_from(waker),
-            None => {
-                inner.wakers.insert(ticket, waker.clone());
-            }
-        }
+        inner.wakers.put(ticket, waker);
         let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
         self.nudge(waiting);
@@ -221,7 +210,7 @@ impl Shared {
         inner.tape.close();
         let wakers = core::mem::take(&mut inner.wakers);
         drop(inner);
-        wake_all(wakers);
+        wakers.wake();
         commits
     }
 
@@ -240,15 +229,41 @@ impl Shared {
         let commits = core::mem::take(&mut inner.commits);
         drop(inner);
         drop(commits);
-        wake_all(wakers);
+        wakers.wake();
         self.flag.clear();
     }
 }
 
-/// Wakes whoever waits for an ask, also for one that the tape has forgotten: finishing withdraws what was asked in an
-/// earlier round (A9 c), and all of them are over now. Wakers run foreign code: never under the lock.
-fn wake_all(wakers: BTreeMap<Ticket, Waker>) {
-    wakers.into_values().for_each(Waker::wake);
+/// Who waits for which ask, at the place that its ticket names: tickets are counted from 0.
+#[derive(Default)]
+struct Wakers(Vec<Option<Waker>>);
+
+impl Wakers {
+    fn put(&mut self, ticket: Ticket, waker: &Waker) {
+        let place = ticket.0 as usize;
+        if place >= self.0.len() {
+            if self.0.is_empty() {
+                // Enough for most runs.
+                self.0.reserve(16);
+            }
+            self.0.resize_with(place + 1, || None);
+        }
+        match self.0.get_mut(place) {
+            Some(Some(known)) => known.clone_from(waker),
+            Some(place) => *place = Some(waker.clone()),
+            None => {}
+        }
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waker> {
+        self.0.get_mut(ticket.0 as usize)?.take()
+    }
+
+    /// Wakes whoever waits, also for an ask that the tape has forgotten: finishing withdraws what was asked in an earlier
+    /// round (A9 c), and all are over now. Wakers run foreign code: never under the lock.
+    fn wake(self) {
+        self.0.into_iter().flatten().for_each(Waker::wake);
+    }
 }
 
 impl Inner {
@@ -260,7 +275,7 @@ impl Inner {
     }
 
     fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
-        self.wakers.remove(&ticket)
+        self.wakers.take(ticket)
     }
 }
 

@@ -245,10 +245,6 @@ impl Slots {
 pub(super) struct Uses(BTreeMap<Arc<str>, u32>);
 
 impl Uses {
-    fn contains(&self, key: &str) -> bool {
-        self.0.contains_key(key)
-    }
-
     /// What [`next`](Self::next) will say.
     fn peek(&self, key: &str) -> String {
         match self.0.get(key) {
@@ -257,15 +253,16 @@ impl Uses {
         }
     }
 
-    /// The key on the wire of the next use; `recorded` is one that may be the same, to be shared.
-    fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> Arc<str> {
+    /// The key on the wire of the next use, and whether it is the first; `recorded` is one that may be the same, to be
+    /// shared.
+    fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> (Arc<str>, bool) {
         if let Some(uses) = self.0.get_mut(key) {
             *uses += 1;
-            return alloc::format!("{key}#{uses}").into();
+            return (alloc::format!("{key}#{uses}").into(), false);
         }
         let key: Arc<str> = recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
         self.0.insert(key.clone(), 0);
-        key
+        (key, true)
     }
 }
 
@@ -319,13 +316,14 @@ impl Tape {
         if !key_is_valid(key) {
             self.misuse.get_or_insert(Fault::BadKey(key.chars().take(80).collect()));
         }
-        // Only then: a handler may ask as often as its request has elements.
-        if self.misuse.is_none() && self.uses.contains(key) && self.is_in_use(key) {
-            self.misuse = Some(Fault::KeyInUse(key.into()));
-        }
         let recorded = self.journal.rounds.get(self.segment);
         let recorded = recorded.and_then(|round| round.asks.iter().find(|asked| &*asked.key == key));
-        let key = self.uses.next(key, recorded.map(|asked| &asked.key));
+        let own = key;
+        let (key, first) = self.uses.next(own, recorded.map(|asked| &asked.key));
+        // Only then: a handler may ask as often as its request has elements.
+        if !first && self.misuse.is_none() && self.is_in_use(own) {
+            self.misuse = Some(Fault::KeyInUse(own.into()));
+        }
         let kind = request.kind();
         if !request.is_well_formed(&self.limits) {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
