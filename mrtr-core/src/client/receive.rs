@@ -78,7 +78,8 @@ pub enum Aside<'a> {
     Request(Request<'a>),
     /// On a shared channel: an error without an id, which may be about any message.
     Error(RpcError),
-    /// On a shared channel: something that is no message, or breaks a bound, and cannot be said to be the reply.
+    /// Something that is no message, or breaks a bound, and is not the reply: a broken notification or request, and, on
+    /// a shared channel, whatever cannot be said to be the reply.
     Unreadable(Refused),
 }
 
@@ -113,6 +114,10 @@ impl<S: Open> Exchange<S> {
         let message = match message {
             Ok(message) => message,
             Err(refused) => {
+                // What asks or tells is no reply, wherever it comes: it fails nothing but itself (B-81).
+                if refused.asks_or_tells() {
+                    return Received::Aside(self, Aside::Unreadable(refused));
+                }
                 let replied_to = refused.response_to.as_ref().or(refused.id.as_ref());
                 let ours = replied_to == Some(&self.call.id);
                 return match (replied_to, channel) {

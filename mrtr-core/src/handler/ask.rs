@@ -98,7 +98,8 @@ impl<T> Ask<T> {
     }
 
     /// Journals what `project` makes of the answer instead of the answer itself (A11): the state stays small,
-    /// and the rest of the answer is not in it.
+    /// and the rest of the answer is not in it. Every run has to ask so: where one finds a projection and asks for the
+    /// answer itself, after a deploy say, the ask resolves to [`AskError::Invalid`].
     pub fn keep<U, F>(self, project: F) -> Kept<T, U, F>
     where
         U: serde::Serialize + serde::de::DeserializeOwned,

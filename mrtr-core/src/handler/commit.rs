@@ -12,7 +12,7 @@ pub(super) type Commit =
 impl Ctx {
     /// Runs `step` after the handler has returned `Ok` (a tool result with `isError` is not `Ok`) with no
     /// question open, before the reply is written; in the order of registration. The first `Err` becomes the
-    /// reply and ends the list (A12).
+    /// reply and ends the list (A12). A step may leave further ones, which run after those that are there.
     ///
     /// The place for effects that must not happen twice: unlike the lines of the handler, it does not run
     /// again. Once begun it is not cancelled by a closed connection.

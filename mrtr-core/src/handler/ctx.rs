@@ -38,7 +38,8 @@ impl Ctx {
                 serde_json::from_str(content).map(Elicited::Accept).map_err(|error| unfit(&error))
             }
             (None, "d") => Ok(Elicited::Decline),
-            (None, _) => Ok(Elicited::Cancel),
+            (None, "c") => Ok(Elicited::Cancel),
+            (None, _) => Err(kept()),
         })
     }
 
@@ -55,12 +56,16 @@ impl Ctx {
 
     /// Asks the client's model.
     pub fn sample(&self, key: &str, request: &Sampling) -> Ask<Sampled> {
-        self.ask_as(key, request.request(), false, |text| Ok(Sampled::new(text.to_owned())))
+        self.ask_as(key, request.request(), false, |text| {
+            if text.starts_with('k') { Err(kept()) } else { Ok(Sampled::new(text.to_owned())) }
+        })
     }
 
     /// Asks for the client's roots.
     pub fn roots(&self, key: &str) -> Ask<Vec<Root>> {
-        self.ask_as(key, InputRequest::roots(), false, |text| Ok(Root::list(Json::trusted(text))))
+        self.ask_as(key, InputRequest::roots(), false, |text| {
+            if text.starts_with('k') { Err(kept()) } else { Ok(Root::list(Json::trusted(text))) }
+        })
     }
 
     /// Asks anything: the accepted content, result or roots as JSON text, or what the person did.
@@ -353,11 +358,17 @@ impl core::fmt::Debug for Ctx {
 }
 
 fn decode_action(text: &str) -> Result<Action, String> {
-    Ok(match text.as_bytes().first() {
-        Some(b'a') => Action::Accept,
-        Some(b'd') => Action::Decline,
-        _ => Action::Cancel,
-    })
+    match text.as_bytes().first() {
+        Some(b'a') => Ok(Action::Accept),
+        Some(b'd') => Ok(Action::Decline),
+        Some(b'c') => Ok(Action::Cancel),
+        _ => Err(kept()),
+    }
+}
+
+/// Of the answer only a projection was journalled (A11), by a run that asked with [`Ask::keep`]; nobody knows what it was.
+fn kept() -> String {
+    String::from("only what an earlier version kept of it is known")
 }
 
 const _: () = {

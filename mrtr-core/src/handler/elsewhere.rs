@@ -31,6 +31,8 @@ impl Ctx {
     /// it. Such a future is pending all the time, so that being pending says nothing (A2): the run takes no step
     /// until it is told that the code [rests](Self::rests).
     ///
+    /// That takes a runtime: [`Run::run`](super::Run::run) waits for nobody, and ends such an attempt as any that waits.
+    ///
     /// Call it before the future is polled for the first time, and again when the code goes on for a reason of its own
     /// after it [rested](Self::rests).
     pub fn runs_elsewhere(&self) {

@@ -370,7 +370,7 @@ impl LiveRun {
             Finish::Return => match result {
                 Err(error) => self.conclude(Err(error)),
                 Ok(output) => {
-                    let rest = core::mem::take(&mut self.shared.lock().commits);
+                    let rest = self.shared.close();
                     let rest = if output.is_error { VecDeque::new() } else { rest };
                     self.phase = Phase::Commit { output, rest, step: None };
                 }
@@ -411,6 +411,9 @@ impl LiveRun {
 
     fn next_commit(&mut self) {
         let Phase::Commit { rest, step, .. } = &mut self.phase else { return };
+        if rest.is_empty() && step.is_some() {
+            *rest = self.shared.more_commits();
+        }
         if let Some(next) = rest.pop_front() {
             *step = Some(next());
             return;

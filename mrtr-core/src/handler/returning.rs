@@ -20,7 +20,8 @@ use crate::{
 ///
 /// Poll it until it says [`Look`](AttemptEvent::Look), and on while the handler works, so that the claim's lease is renewed. The
 /// handler looks at the answers in the [exchange](Self::exchange) and ends with one of [`require`](Self::require),
-/// [`complete`](Self::complete) and [`fail`](Self::fail); the reply comes with [`Finished`](AttemptEvent::Finished), once it is
+/// [`complete`](Self::complete) and [`fail`](Self::fail), of which the first counts, and none before it may look or after the
+/// attempt was given up: those do nothing. The reply comes with [`Finished`](AttemptEvent::Finished), once it is
 /// stored (B3). At a first request, and without a ledger, it says so at once.
 ///
 /// To give it up, [`cancel`](Self::cancel) it and poll it to its end. One that is dropped counts as crashed: its lease runs out.

@@ -313,7 +313,10 @@ impl<'a> Run<'a> {
                             }
                         }
                         Ok(Poll::Pending) if self.shared.lock().elsewhere == Elsewhere::Running => {
-                            if self.shared.waits() {
+                            if drive == Drive::Alone {
+                                // Nobody else is there to say that the code rests.
+                                self.fail(Fault::Stalled);
+                            } else if self.shared.waits() {
                                 return Poll::Pending;
                             }
                         }
@@ -395,12 +398,7 @@ impl<'a> Run<'a> {
                 }
                 Err(error) => self.conclude(Reply::Fail(error)),
                 Ok(output) => {
-                    let mut inner = self.shared.lock();
-                    let rest = core::mem::take(&mut inner.commits);
-                    inner.committed = !rest.is_empty();
-                    let ended = inner.tape.close();
-                    drop(inner);
-                    self.shared.wake(&ended);
+                    let rest = self.shared.close();
                     let rest = if output.is_error || self.rehearsal { VecDeque::new() } else { rest };
                     self.phase = match &mut self.single {
                         Some(single) if !rest.is_empty() => {
@@ -419,6 +417,9 @@ impl<'a> Run<'a> {
 
     fn next_commit(&mut self) {
         let Phase::Commit { rest, step, .. } = &mut self.phase else { return };
+        if rest.is_empty() && step.is_some() {
+            *rest = self.shared.more_commits();
+        }
         if let Some(next) = rest.pop_front() {
             *step = Some(next());
             return;

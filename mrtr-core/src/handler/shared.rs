@@ -68,7 +68,7 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) tape: Tape,
     /// Who waits for which ask, by ticket.
-    wakers: Vec<(Ticket, Waker)>,
+    wakers: Wakers,
     /// The run waits for something else than an answer: what a spawned task asks, or no longer asks, may be that.
     pub(super) waiting: bool,
     /// Whether the handler's code runs somewhere that this run does not poll.
@@ -100,7 +100,7 @@ impl Shared {
             flag: Flag::default(),
             inner: Mutex::new(Inner {
                 tape,
-                wakers: Vec::new(),
+                wakers: Wakers::default(),
                 waiting: false,
                 elsewhere: Elsewhere::No,
                 outbox: VecDeque::new(),
@@ -124,15 +124,7 @@ impl Shared {
         if resolution.is_some() {
             return resolution;
         }
-        let place = inner.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket);
-        match place {
-            Ok(place) => {
-                if let Some((_, known)) = inner.wakers.get_mut(place) {
-                    known.clone_from(waker);
-                }
-            }
-            Err(place) => inner.wakers.insert(place, (ticket, waker.clone())),
-        }
+        inner.wakers.put(ticket, waker);
         let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
         self.nudge(waiting);
@@ -210,17 +202,67 @@ impl Shared {
         }
     }
 
+    /// The handler has succeeded: no ask can be answered any more (A12). Gives what it has left for its commit.
+    pub(super) fn close(&self) -> VecDeque<Commit> {
+        let mut inner = self.lock();
+        let commits = core::mem::take(&mut inner.commits);
+        inner.committed = !commits.is_empty();
+        inner.tape.close();
+        let wakers = core::mem::take(&mut inner.wakers);
+        drop(inner);
+        wakers.wake();
+        commits
+    }
+
+    /// What steps of the commit have left for it.
+    pub(super) fn more_commits(&self) -> VecDeque<Commit> {
+        core::mem::take(&mut self.lock().commits)
+    }
+
     /// Ends the attempt for asks that are alive in detached tasks.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
-        let tickets = inner.tape.end();
+        inner.tape.end();
         inner.waiting = false;
+        let wakers = core::mem::take(&mut inner.wakers);
         // What was left for a commit that never comes may hold anything of the author's.
         let commits = core::mem::take(&mut inner.commits);
         drop(inner);
         drop(commits);
-        self.wake(&tickets);
+        wakers.wake();
         self.flag.clear();
+    }
+}
+
+/// Who waits for which ask, at the place that its ticket names: tickets are counted from 0.
+#[derive(Default)]
+struct Wakers(Vec<Option<Waker>>);
+
+impl Wakers {
+    fn put(&mut self, ticket: Ticket, waker: &Waker) {
+        let place = ticket.0 as usize;
+        if place >= self.0.len() {
+            if self.0.is_empty() {
+                // Enough for most runs.
+                self.0.reserve(16);
+            }
+            self.0.resize_with(place + 1, || None);
+        }
+        match self.0.get_mut(place) {
+            Some(Some(known)) => known.clone_from(waker),
+            Some(place) => *place = Some(waker.clone()),
+            None => {}
+        }
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waker> {
+        self.0.get_mut(ticket.0 as usize)?.take()
+    }
+
+    /// Wakes whoever waits, also for an ask that the tape has forgotten: finishing withdraws what was asked in an earlier
+    /// round (A9 c), and all are over now. Wakers run foreign code: never under the lock.
+    fn wake(self) {
+        self.0.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -233,8 +275,7 @@ impl Inner {
     }
 
     fn take_waker(&mut self, ticket: Ticket) -> Option<Waker> {
-        let place = self.wakers.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        Some(self.wakers.remove(place).1)
+        self.wakers.take(ticket)
     }
 }
 

@@ -63,8 +63,8 @@ pub struct HttpError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpErrorKind {
-    /// A success status to a request, without a JSON-RPC message.
-    #[error("no JSON-RPC message in the response")]
+    /// A success status to a request, without a JSON-RPC response.
+    #[error("no JSON-RPC message in the response that could be the reply")]
     NoMessage,
     /// 3xx: the client follows no redirects by itself, since it would send the arguments elsewhere.
     #[error("redirected elsewhere")]
@@ -113,7 +113,7 @@ impl BodyPlan {
 ///
 /// | status | body | judgement |
 /// |---|---|---|
-/// | 2xx | said to be JSON, or a JSON-RPC response | message |
+/// | 2xx | said to be JSON and neither request nor notification, or a JSON-RPC response | message |
 /// | 2xx | anything else | accepted, or failed if an answer was wanted |
 /// | 400 | `-32020`, `-32021`, `-32022` | message |
 /// | 400 | anything else | maybe legacy |
@@ -128,12 +128,14 @@ pub fn judge<'b>(
     limits: &Limits,
 ) -> Judgement<'b> {
     let failed = |error| HttpError { status, kind: HttpErrorKind::from_status(status), error };
-    let response = match admit(body, limits) {
-        Ok(Message::Response(response)) => Some(response),
-        Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
+    let (response, asks_or_tells) = match admit(body, limits) {
+        Ok(Message::Response(response)) => (Some(response), false),
+        Ok(Message::Request(_) | Message::Notification(_)) => (None, true),
+        Err(refused) => (None, refused.asks_or_tells()),
     };
     if (200..300).contains(&status) {
-        let json = content_type.is_some_and(is_json) && !body.trim_ascii().is_empty();
+        // After a whole body nothing comes: one that asks or tells leaves the request without a reply.
+        let json = content_type.is_some_and(is_json) && !body.trim_ascii().is_empty() && !asks_or_tells;
         return match sent {
             Sent::Request if json || response.is_some() => Judgement::Message(body),
             Sent::Request => Judgement::Failed(failed(None)),

@@ -140,8 +140,8 @@ impl Journal {
         })
     }
 
-    /// The recorded answers: index of the round, key, and the JSON text of the answer as it stands on the wire; for
-    /// people who look into a state and were allowed to see them.
+    /// The recorded answers: index of the round, key, and the JSON text of the answer as it stands on the wire, or of
+    /// what was kept of it (A11); for people who look into a state and were allowed to see them.
     pub fn answers(&self) -> impl Iterator<Item = (usize, &str, String)> {
         self.rounds.iter().enumerate().flat_map(|(round, data)| {
             data.asks.iter().filter_map(move |asked| match &asked.verdict {
@@ -165,27 +165,17 @@ impl Journal {
         });
         counts.max().unwrap_or(0)
     }
-
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.values.iter().find(|value| &*value.name == name).map(|value| &*value.value)
-    }
-
-    pub(crate) fn set_value(&mut self, name: &str, value: Box<str>) {
-        match self.values.iter_mut().find(|found| &*found.name == name) {
-            Some(found) => found.value = value,
-            None => self.values.push(Named { name: name.into(), value }),
-        }
-    }
 }
 
-/// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, as the array of the roots, or
-/// as the model's reply came.
+/// The text of an answer that was recorded as `a` with the content of a form, as `d`, `c`, as the array of the roots, as
+/// the model's reply came, or as `k` with what was kept of it.
 fn on_the_wire(recorded: &str) -> String {
     match (recorded.strip_prefix('a'), recorded) {
         (Some(""), _) => "{\"action\":\"accept\"}".into(),
         (Some(content), _) => format!("{{\"action\":\"accept\",\"content\":{content}}}"),
         (None, "d") => "{\"action\":\"decline\"}".into(),
         (None, "c") => "{\"action\":\"cancel\"}".into(),
+        (None, other) if other.starts_with('k') => other.split_at(1).1.into(),
         (None, other) if other.starts_with('[') => format!("{{\"roots\":{other}}}"),
         (None, other) => other.into(),
     }

@@ -242,17 +242,6 @@ fn the_same_question_has_the_same_key_kind_and_fingerprint() {
     assert!(!one.same_question(&Asked { fingerprint, ..one.clone() }));
 }
 
-/// A11: a value that is set again is the one that was set last; others stay.
-#[test]
-fn named_values_do_not_touch_one_another() {
-    let mut journal = journal(vec![]);
-    journal.set_value("a", "1".into());
-    journal.set_value("b", "2".into());
-    journal.set_value("a", "3".into());
-    assert_eq!((journal.value("a"), journal.value("b"), journal.value("c")), (Some("3"), Some("2"), None));
-    assert_eq!(journal.values.len(), 2);
-}
-
 /// A4: an ask stays open until it has an answer, or as many that do not fit as are allowed.
 #[test]
 fn what_stays_open() {
@@ -291,7 +280,11 @@ fn every_ask_of_every_round_is_shown_and_the_answers_apart() {
         round(vec![asked("a", Verdict::Open), url]),
         checkpoint(),
         Round { silent: true, ..round(vec![asked("c", Verdict::Unavailable)]) },
-        round(vec![asked("a", Verdict::Answer("d".into())), asked("d", Verdict::Answer("[]".into()))]),
+        round(vec![
+            asked("a", Verdict::Answer("d".into())),
+            asked("d", Verdict::Answer("[]".into())),
+            asked("e", Verdict::Answer(r#"k{"n":1}"#.into())),
+        ]),
     ]);
     let asks: Vec<_> = journal.asks().map(|it| (it.round, it.key, it.kind, it.outcome, it.silent)).collect();
     let expected = [
@@ -300,17 +293,21 @@ fn every_ask_of_every_round_is_shown_and_the_answers_apart() {
         (2, "c", AskKind::Form, "unavailable", true),
         (3, "a", AskKind::Form, "answered", false),
         (3, "d", AskKind::Form, "answered", false),
+        (3, "e", AskKind::Form, "answered", false),
     ];
     assert_eq!(asks, expected);
     let answers: Vec<_> = journal.answers().collect();
-    assert_eq!(answers, [(3, "a", on_the_wire("d")), (3, "d", on_the_wire("[]"))]);
+    assert_eq!(
+        answers,
+        [(3, "a", on_the_wire("d")), (3, "d", on_the_wire("[]")), (3, "e", r#"{"n":1}"#.into())]
+    );
 }
 
 /// Keys, kinds and counts, never an answer or a value.
 #[test]
 fn what_is_shown_of_a_journal() {
     let mut shown = journal(vec![round(vec![asked("name", Verdict::Answer("a{\"n\":\"secret\"}".into()))])]);
-    shown.set_value("v", "\"secret\"".into());
+    shown.values.push(Named { name: "v".into(), value: "\"secret\"".into() });
     shown.state = Some("secret".into());
     let text = format!("{shown:?}");
     assert!(text.contains("name form answered") && text.contains("swallowed: false"), "{text}");

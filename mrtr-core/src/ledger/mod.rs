@@ -76,9 +76,9 @@
 //! these machines for each retry, with replies sealed under the ring's ledger key
 //! ([`BlobKind::Ledger`](crate::seal::BlobKind::Ledger)) and tied to key ‖ digest, and gives out the commands. The
 //! round in the key is the sealed round, with the number of divergences in the upper 16 bits: a divergence drops
-//! rounds, whose numbers then come again (A8). An expired state that is opened all the same (soft expiry) is not
-//! covered: its answers are not taken. Nor are servers that answer an
-//! [`Exchange`](crate::server::Exchange) by themselves.
+//! rounds, whose numbers then come again (A8). An expired state that is opened all the same (soft expiry) is used by
+//! asking again: once, and not if it was used before it expired. So with a sealer that opens such states, entries are kept
+//! up to the exchange's deadline. Servers that answer an [`Exchange`](crate::server::Exchange) by themselves are not covered.
 //!
 //! # For whoever carries it
 //!

@@ -66,7 +66,7 @@
 //! | `mrtr/v1/bind` | the key of the bound tags |
 //! | `mrtr/v1/seal/<suite name>` | the key of states |
 //! | `mrtr/v1/ticket/<suite name>` | of [tickets](Ticket) |
-//! | `mrtr/v1/ledger/<suite name>`, `mrtr/v1/handle/<suite name>` | of [blobs](BlobKind) |
+//! | `mrtr/v1/ledger/<suite name>`, `mrtr/v1/handle/<suite name>`, `mrtr/v1/saved/<suite name>` | of [blobs](BlobKind) |
 //!
 //! **Bound tags.** HMAC-SHA256(bind key, label ‖ nonce ‖ length 8 ‖ value), the first 16 bytes. The nonce is the
 //! head's. Labels and values:
@@ -250,6 +250,11 @@ impl Sealer {
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
+    }
+
+    /// Whether it opens expired states too.
+    pub(crate) const fn is_soft(&self) -> bool {
+        self.soft_expiry
     }
 
     /// Whether whoever holds what it seals can read it.

@@ -45,7 +45,9 @@ impl<S: Open> Exchange<'_, S> {
     /// another question was asked under the key, what was answered before it no longer counts, even if the question
     /// becomes again what it was.
     ///
-    /// An answer that came without a state is taken for forms, sampling and roots only (A7).
+    /// An answer that came without a state is taken for forms, sampling and roots only (A7). It is not carried on, for nobody
+    /// has asked for it: after a round that asks for something else it is [`Missing`](Given::Missing), unless you put it into
+    /// your own state.
     ///
     /// ```
     /// # use mrtr_core::server::{Exchange, Given, Open};

@@ -205,7 +205,8 @@ impl<'a> Call<'a> {
                 && !inner.server.config().require_state
             {
                 // What will be asked is not known yet: any of them might be kept.
-                if let Some((key, _)) = responses(&inner.params).find(|(_, value)| too_large(*value)) {
+                let mut read = responses(&inner.params).take(limits.asks_accepted);
+                if let Some((key, _)) = read.find(|(_, value)| too_large(*value)) {
                     let error = over_limit(&key, limits.answer_bytes);
                     return self.refuse(error, RejectReason::Answer);
                 }
@@ -233,12 +234,14 @@ impl<'a> Call<'a> {
         inner.deadline = opened.claims.deadline;
         inner.journal = journal;
         let mut answers = Vec::new();
-        // Soft expiry: the answers of an expired state are not taken, the questions are asked again.
-        if !opened.expired
-            && let Some(round) = inner.journal.last_sent()
-        {
+        if let Some(round) = inner.journal.last_sent() {
             for (key, value) in responses(&inner.params) {
                 let Some(asked) = round.asks.iter().find(|asked| *asked.key == *key) else { continue };
+                if opened.expired {
+                    // Soft expiry: they only tell the ledger which retry this is. They are not taken, so not judged.
+                    answers.push((Box::from(&*key), Box::from(value.as_str())));
+                    continue;
+                }
                 if too_large(value) {
                     let error = over_limit(&key, limits.answer_bytes);
                     return self.refuse(error, RejectReason::Answer);
@@ -250,14 +253,15 @@ impl<'a> Call<'a> {
                 answers.push((Box::from(&*key), Box::from(value.as_str())));
             }
         }
-        // A state whose answers are not taken is not used either: the questions are asked again.
-        if inner.server.config().ledger.is_some() && !opened.expired {
+        // One whose answers are not taken is used all the same, by asking again; if it was used before, it stays so.
+        if inner.server.config().ledger.is_some() {
             match inner.to_claim(&opened.claims, &answers) {
                 Ok(retry) => inner.retry = Some(Box::new(retry)),
                 Err(fault) => return self.refuse(fault.to_error(), RejectReason::Answer),
             }
         }
-        inner.answers = Answers::LastRound(answers);
+        // Soft expiry: the answers of an expired state are not taken, the questions are asked again.
+        inner.answers = Answers::LastRound(if opened.expired { Vec::new() } else { answers });
         let seal::Opened { claims, key, by_retired_key, .. } = opened;
         if by_retired_key {
             crate::trace::debug!(
@@ -434,9 +438,11 @@ impl Inner<'_> {
         // A divergence drops rounds (A8), after which their numbers come again. It counts itself, so the two
         // together name each state of an exchange. A sealed round fits in 16 bits.
         let round = (u32::from(self.journal.divergences) << 16) | (claims.round & 0xffff);
-        let audience = self.server.config().sealer.audience();
-        let key = ledger::Key::new(audience, *claims.exchange.as_bytes(), round);
-        Ok(ledger::Retry::new(key, digest, claims.expires))
+        let sealer = &self.server.config().sealer;
+        let key = ledger::Key::new(sealer.audience(), *claims.exchange.as_bytes(), round);
+        // The last moment at which any replica opens it.
+        let expires = if sealer.is_soft() { claims.deadline } else { claims.expires };
+        Ok(ledger::Retry::new(key, digest, expires))
     }
 
     /// Records the answers in hand as they came, for return-style servers: their content is judged when it is

@@ -6,7 +6,7 @@ use super::{Exchange, Open, reply};
 use crate::{
     error::{ErrorCode, RpcError},
     http::ReplyClass,
-    jsonrpc::Json,
+    jsonrpc::{Json, JsonKind},
     wire::AskingMethod,
 };
 
@@ -63,7 +63,12 @@ impl<'a, S: Open> Exchange<'a, S> {
     }
 
     /// Answers with an error. The codes that have an HTTP status of their own keep it (R-020…R-022).
+    ///
+    /// What no modern exchange may carry goes out as `-32603`, or as `-32602` for an unknown resource: a code of the older
+    /// era or a reserved one, `-32021` and `-32022` without the `data` that they must have.
     pub fn fail(self, error: &RpcError, out: &mut Vec<u8>) -> Exchange<'a, Complete> {
+        let replaced = replacement(error);
+        let error = replaced.as_ref().unwrap_or(error);
         self.fail_as(error, class_of(error.code), out)
     }
 
@@ -73,8 +78,6 @@ impl<'a, S: Open> Exchange<'a, S> {
         class: ReplyClass,
         out: &mut Vec<u8>,
     ) -> Exchange<'a, Complete> {
-        let replaced = replacement(error);
-        let error = replaced.as_ref().unwrap_or(error);
         self.inner.observe_end(Some(error.code));
         crate::jsonrpc::write::error(out, Some(&self.inner.request.id), error);
         Exchange { inner: self.inner, state: Complete { class } }
@@ -119,20 +122,30 @@ const fn class_of(code: ErrorCode) -> ReplyClass {
     }
 }
 
-/// What goes out for an error whose code no modern exchange may carry, whoever made it: a handler written for both
-/// eras, or one that passes on an upstream's.
+/// What goes out for an error that no modern exchange may carry, whoever made it: a handler written for both eras, or one
+/// that passes on an upstream's (R-021…R-024).
 fn replacement(error: &RpcError) -> Option<RpcError> {
     match error.code {
         ErrorCode::LEGACY_RESOURCE_NOT_FOUND => {
             Some(RpcError { code: ErrorCode::INVALID_PARAMS, ..error.clone() })
         }
-        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_CAPABILITY | ErrorCode::UNSUPPORTED_VERSION => None,
+        ErrorCode::HEADER_MISMATCH => None,
+        ErrorCode::MISSING_CAPABILITY if has(error, "requiredCapabilities", JsonKind::Object) => None,
+        ErrorCode::UNSUPPORTED_VERSION
+            if has(error, "supported", JsonKind::Array) && has(error, "requested", JsonKind::String) =>
+        {
+            None
+        }
         code if (-32_099..=-32_020).contains(&code.get()) => {
             crate::trace::warn!(code = code.get(), "a handler gave a code that may not be sent");
             Some(RpcError::internal("Internal error"))
         }
         _ => None,
     }
+}
+
+fn has(error: &RpcError, member: &str, kind: JsonKind) -> bool {
+    error.data().and_then(|data| data.get(member)).is_some_and(|value| value.kind() == kind)
 }
 
 impl Exchange<'_, Complete> {

@@ -93,7 +93,9 @@ impl Tape {
             Drive::Runtime => None,
         };
         let until = span.map(|span| {
-            let since = *self.held_since.get_or_insert(now);
+            // A clock that steps back must not hold the request for as long as it stepped.
+            let since = (*self.held_since.get_or_insert(now)).min(now);
+            self.held_since = Some(since);
             since.saturating_add(span).min(self.deadline)
         });
         let Some(until) = until.filter(|until| now < *until) else {
@@ -103,7 +105,9 @@ impl Tape {
         if !self.any_errand(Errand::NotDone) {
             return Some(Step::Wait(Some(until)));
         }
-        let again = *self.look_at.get_or_insert_with(|| now.saturating_add(self.policy.look_interval));
+        let next = now.saturating_add(self.policy.look_interval);
+        let again = (*self.look_at.get_or_insert(next)).min(next);
+        self.look_at = Some(again);
         if now < again {
             return Some(Step::Wait(Some(until.min(again))));
         }

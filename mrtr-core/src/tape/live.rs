@@ -154,19 +154,10 @@ impl Tape {
         Ok(outgoing)
     }
 
-    /// A form outside the language of forms could only be refused by the client (R-123, G-16), and one that says more
-    /// than that language has words for would not be judged by all it says. One that was built here never is.
     fn check_forms(&self) -> Result<(), Fault> {
-        for slot in self.slots.open() {
-            let (Some(asked), Some(request)) = (&slot.asked, &slot.request) else { continue };
-            check_form(&asked.key, request)?;
-            if request.built().is_none()
-                && let Some(fault) = request.requested_schema().and_then(crate::form::stray)
-            {
-                return Err(bad_form(&asked.key, &fault));
-            }
-        }
-        Ok(())
+        let mut open =
+            self.slots.open().filter_map(|slot| Some((slot.asked.as_ref()?, slot.request.as_ref()?)));
+        open.try_for_each(|(asked, request)| check_form(&asked.key, request))
     }
 
     /// Why the latest answer to this ask did not fit.
@@ -224,17 +215,15 @@ impl Tape {
     }
 }
 
-/// Whether a form may be asked (R-123, G-16). One that was built here always may.
+/// Whether a form may be asked. One outside the language of forms could only be refused by the client (R-123, G-16), and one
+/// that says more than that language has words for would not be judged by all it says. One that was built here
+/// always may.
 pub(crate) fn check_form(key: &str, request: &InputRequest<'_>) -> Result<(), Fault> {
-    if request.built().is_some() {
+    let Some(schema) = request.requested_schema().filter(|_| request.built().is_none()) else {
         return Ok(());
-    }
-    match request.requested_schema().map(crate::form::Schema::read) {
-        Some(Err(fault)) => Err(bad_form(key, &fault)),
-        Some(Ok(_)) | None => Ok(()),
-    }
-}
-
-fn bad_form(key: &str, fault: &crate::form::SchemaFault) -> Fault {
-    Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") }
+    };
+    let fault = crate::form::Schema::read(schema).err().or_else(|| crate::form::stray(schema));
+    fault.map_or(Ok(()), |fault| {
+        Err(Fault::BadForm { key: String::from(key), problem: alloc::format!("{fault}") })
+    })
 }

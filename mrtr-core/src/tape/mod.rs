@@ -23,6 +23,7 @@ mod fault;
 pub(crate) mod held;
 mod hold;
 mod live;
+mod names;
 mod notes;
 mod once;
 pub(crate) mod replay;
@@ -50,6 +51,7 @@ use crate::{
     time::Timestamp,
     wire::{ClientCapabilities, InputRequest},
 };
+use names::{OnceNames, ValueNames};
 use slot::{Slot, Slots, Uses};
 
 /// What to do when a run leaves the recorded path (A8).
@@ -215,8 +217,10 @@ pub struct Tape {
     closed: bool,
     /// What became of asks in this run, if somebody wants to know.
     notes: Option<Vec<Note>>,
-    once_uses: Vec<(Box<str>, u32)>,
-    values_read: Vec<String>,
+    /// Where the journal's once-values stand, and how often each name has been used in this run.
+    once: OnceNames,
+    /// Where its named values stand, and which have been read in this run.
+    values: ValueNames,
     /// A misuse seen at a call that cannot return it; ends the attempt at the next step.
     misuse: Option<Fault>,
     diverged: Vec<Divergence>,
@@ -270,10 +274,12 @@ impl Tape {
         // What was asked before is about to be asked again, and one ask more.
         let asks = setup.journal.rounds.iter().map(|round| round.asks.len()).sum::<usize>() + 1;
         Self {
+            once: OnceNames::of(&setup.journal.once),
+            values: ValueNames::of(&setup.journal.values),
             exchange: setup.exchange,
             journal: setup.journal,
             segment: 0,
-            uses: Uses::with_capacity(asks),
+            uses: Uses::default(),
             slots: Slots::with_capacity(asks),
             next_ticket: 0,
             answers: setup.answers,
@@ -287,8 +293,6 @@ impl Tape {
             ended: false,
             closed: false,
             notes: setup.noting.then(Vec::new),
-            once_uses: Vec::new(),
-            values_read: Vec::new(),
             misuse: None,
             diverged: Vec::new(),
             left_with: Vec::new(),

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String};
 
 use super::{Fault, Tape};
-use crate::journal::Once;
+use crate::journal::{Named, Once};
 
 /// Once-values under such a name are tickets: not effects, and made for one key.
 pub(crate) const TICKETS: &str = "mrtr/ticket/";
@@ -32,8 +32,8 @@ impl Tape {
     /// Makes the once-values of another run known to this one.
     pub(crate) fn lend(&mut self, values: OnceValues) {
         for value in values.0 {
-            if !self.journal.once.iter().any(|own| own.name == value.name && own.nth == value.nth) {
-                self.journal.once.push(value);
+            if self.once.find(&self.journal.once, &value.name, value.nth).is_none() {
+                self.push_once(value);
             }
         }
     }
@@ -46,18 +46,8 @@ impl Tape {
     ///
     /// The use to make a value for: make it and hand both to [`record_once`](Self::record_once).
     pub fn once(&mut self, name: &str) -> Result<String, OnceUse> {
-        let nth = match self.once_uses.iter_mut().find(|(used, _)| &**used == name) {
-            Some((_, uses)) => {
-                *uses += 1;
-                *uses
-            }
-            None => {
-                self.once_uses.push((name.into(), 0));
-                0
-            }
-        };
-        let found = self.journal.once.iter().find(|once| &*once.name == name && once.nth == nth);
-        match found {
+        let nth = self.once.next_use(name);
+        match self.once.find(&self.journal.once, name, nth) {
             Some(once) => Ok(String::from(&*once.value)),
             None => Err(OnceUse { name: name.into(), nth }),
         }
@@ -66,7 +56,12 @@ impl Tape {
     /// Records the value of a use, JSON text.
     pub fn record_once(&mut self, which: OnceUse, value: String) {
         let segment = u32::try_from(self.segment).unwrap_or(u32::MAX);
-        self.journal.once.push(Once { name: which.name, nth: which.nth, segment, value: value.into() });
+        self.push_once(Once { name: which.name, nth: which.nth, segment, value: value.into() });
+    }
+
+    fn push_once(&mut self, value: Once) {
+        self.once.add(&value, self.journal.once.len());
+        self.journal.once.push(value);
     }
 
     /// A value could not be written or read: ends the attempt at the next step.
@@ -77,14 +72,19 @@ impl Tape {
     /// A named value as JSON text: memory across attempts, not part of the tape (A11). Divergence reports list
     /// the names read.
     pub fn value(&mut self, name: &str) -> Option<String> {
-        if !self.values_read.iter().any(|read| read == name) {
-            self.values_read.push(name.into());
-        }
-        self.journal.value(name).map(String::from)
+        self.values.note_read(name);
+        self.values.find(&self.journal.values, name).map(|value| String::from(&*value.value))
     }
 
     /// Sets a named value, JSON text.
     pub fn set_value(&mut self, name: &str, value: String) {
-        self.journal.set_value(name, value.into());
+        let (values, value) = (&mut self.journal.values, value.into());
+        match self.values.place(values, name).and_then(|at| values.get_mut(at)) {
+            Some(found) => found.value = value,
+            None => {
+                self.values.add(name, values.len());
+                values.push(Named { name: name.into(), value });
+            }
+        }
     }
 }

@@ -34,7 +34,9 @@ impl Tape {
         }
         if !changed && short && drive == Drive::Runtime {
             // Something else than an answer may still bring the missing asks: not a block yet.
-            let until = self.short_since.get_or_insert(now).saturating_add(self.policy.replay_patience);
+            let since = (*self.short_since.get_or_insert(now)).min(now);
+            self.short_since = Some(since);
+            let until = since.saturating_add(self.policy.replay_patience);
             if now < until {
                 return Step::Wait(Some(until));
             }
@@ -75,13 +77,22 @@ impl Tape {
         self.segment += 1;
         let Some(round) = self.journal.rounds.get(index) else { return Vec::new() };
         let mut released = Vec::new();
+        // They stand in the order in which they were registered, and are mostly all there.
+        let mut next = 0;
+        let mut recorded_of = |asked: &Asked| {
+            let asks = &round.asks;
+            let is_next = asks.get(next).is_some_and(|found| found.same_question(asked));
+            let at = if is_next { next } else { asks.iter().position(|found| found.same_question(asked))? };
+            next = at + 1;
+            asks.get(at)
+        };
         for (ticket, slot) in self.slots.open_mut() {
             let mut looks = slot.errand == Errand::Due;
             let resolution = match &slot.asked {
                 // A round that was never sent passes no checkpoint (A10).
                 None => (round.checkpoint && !round.silent).then_some(Resolution::Passed),
                 Some(asked) => {
-                    let recorded = round.asks.iter().find(|found| found.same_question(asked));
+                    let recorded = recorded_of(asked);
                     // Whoever looked then was woken then: what is polled first must not depend on whether it is replayed.
                     looks |= recorded.is_some_and(|recorded| recorded.verdict == Verdict::NotYet);
                     recorded.and_then(|recorded| match &recorded.verdict {
@@ -218,7 +229,7 @@ impl Tape {
             self.segment,
             recorded,
             open,
-            self.values_read.clone(),
+            self.values.read().map(String::from).collect(),
             self.journal.divergences,
         );
         crate::trace::warn!(exchange = %self.exchange, round = report.round, count = report.count, report = %report, "diverged");
@@ -246,6 +257,7 @@ impl Tape {
             AfterEffects::Keep => Ok(()),
             AfterEffects::Drop => {
                 self.journal.once.retain(|once| !behind(once.segment));
+                self.once.find_again(&self.journal.once);
                 Ok(())
             }
             AfterEffects::Refuse => {

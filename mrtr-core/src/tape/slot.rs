@@ -1,6 +1,6 @@
 //! One ask of a run, from its registration to its answer (A1).
 
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 
 use super::{Fault, Tape, hold::Errand};
 use crate::{
@@ -124,6 +124,8 @@ pub(super) struct Slot {
     /// Waited for in this run: only then does it block (A2).
     pub(super) polled: bool,
     pub(super) resolution: Option<Resolution>,
+    /// The handler no longer wants it: as if it were not there.
+    withdrawn: bool,
     /// Its resolution has been handed to the handler.
     pub(super) taken: bool,
     /// Consent to its url is not its answer yet (A10).
@@ -137,7 +139,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn is_open(&self) -> bool {
-        self.resolution.is_none()
+        self.resolution.is_none() && !self.withdrawn
     }
 
     pub(super) fn blocks(&self) -> bool {
@@ -164,11 +166,13 @@ pub(super) struct Slots {
     all: Vec<(u32, Slot)>,
     /// How many at the beginning are known to be resolved, which they stay: a long run looks at what is open often.
     resolved: usize,
+    /// How many are withdrawn and still there: many that go one by one are removed together.
+    withdrawn: usize,
 }
 
 impl Slots {
     pub(super) fn with_capacity(asks: usize) -> Self {
-        Self { all: Vec::with_capacity(asks), resolved: 0 }
+        Self { all: Vec::with_capacity(asks), resolved: 0, withdrawn: 0 }
     }
 
     fn place(&self, ticket: u32) -> Option<usize> {
@@ -188,23 +192,35 @@ impl Slots {
     }
 
     pub(super) fn get(&self, ticket: u32) -> Option<&Slot> {
-        self.place(ticket).and_then(|place| self.all.get(place)).map(|(_, slot)| slot)
+        let found = self.place(ticket).and_then(|place| self.all.get(place));
+        found.map(|(_, slot)| slot).filter(|slot| !slot.withdrawn)
     }
 
     pub(super) fn get_mut(&mut self, ticket: u32) -> Option<&mut Slot> {
-        self.place(ticket).and_then(|place| self.all.get_mut(place)).map(|(_, slot)| slot)
+        let found = self.place(ticket).and_then(|place| self.all.get_mut(place));
+        found.map(|(_, slot)| slot).filter(|slot| !slot.withdrawn)
     }
 
     /// Takes out an ask that is open.
     pub(super) fn remove(&mut self, ticket: u32) {
-        if let Some(place) = self.place(ticket).filter(|place| *place >= self.resolved) {
-            self.all.remove(place);
+        let Some(place) = self.place(ticket) else { return };
+        let is_last = place + 1 == self.all.len();
+        let Some((_, slot)) = self.all.get_mut(place).filter(|(_, slot)| slot.is_open()) else { return };
+        if is_last {
+            self.all.pop();
+            return;
+        }
+        slot.withdrawn = true;
+        slot.request = None;
+        self.withdrawn += 1;
+        if self.withdrawn > self.all.len() / 2 {
+            self.retain(|_| true);
         }
     }
 
     /// All of them, resolved or not.
     pub(super) fn values(&self) -> impl Iterator<Item = &Slot> {
-        self.all.iter().map(|(_, slot)| slot)
+        self.all.iter().map(|(_, slot)| slot).filter(|slot| !slot.withdrawn)
     }
 
     /// Those that are open.
@@ -219,43 +235,34 @@ impl Slots {
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&Slot) -> bool) {
-        self.resolved = 0;
-        self.all.retain(|(_, slot)| keep(slot));
+        (self.resolved, self.withdrawn) = (0, 0);
+        self.all.retain(|(_, slot)| !slot.withdrawn && keep(slot));
     }
 }
 
-/// How often each key of the author's has been used in a run (A1), sorted by key.
+/// How often each key of the author's has been used in a run (A1).
 #[derive(Debug, Default)]
-pub(super) struct Uses(Vec<(Arc<str>, u32)>);
+pub(super) struct Uses(BTreeMap<Arc<str>, u32>);
 
 impl Uses {
-    pub(super) fn with_capacity(keys: usize) -> Self {
-        Self(Vec::with_capacity(keys))
-    }
-
     /// What [`next`](Self::next) will say.
     fn peek(&self, key: &str) -> String {
-        match self.0.binary_search_by(|(found, _)| (**found).cmp(key)).map(|place| self.0.get(place)) {
-            Ok(Some((_, uses))) => alloc::format!("{key}#{}", uses.saturating_add(1)),
-            Ok(None) | Err(_) => key.into(),
+        match self.0.get(key) {
+            Some(uses) => alloc::format!("{key}#{}", uses.saturating_add(1)),
+            None => key.into(),
         }
     }
 
-    /// The key on the wire of the next use; `recorded` is one that may be the same, to be shared.
-    fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> Arc<str> {
-        let place = self.0.binary_search_by(|(found, _)| (**found).cmp(key));
-        match place.map(|place| self.0.get_mut(place)) {
-            Ok(Some((_, uses))) => {
-                *uses += 1;
-                alloc::format!("{key}#{uses}").into()
-            }
-            Ok(None) => key.into(),
-            Err(place) => {
-                let key = recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
-                self.0.insert(place, (key.clone(), 0));
-                key
-            }
+    /// The key on the wire of the next use, and whether it is the first; `recorded` is one that may be the same, to be
+    /// shared.
+    fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> (Arc<str>, bool) {
+        if let Some(uses) = self.0.get_mut(key) {
+            *uses += 1;
+            return (alloc::format!("{key}#{uses}").into(), false);
         }
+        let key: Arc<str> = recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
+        self.0.insert(key.clone(), 0);
+        (key, true)
     }
 }
 
@@ -293,6 +300,7 @@ impl Tape {
                 polled: false,
                 // What a detached task asks after the end, or a commit, has nobody to answer it.
                 resolution: self.closed.then_some(Resolution::Ended),
+                withdrawn: false,
                 taken: false,
                 waits: false,
                 errand: Errand::Idle,
@@ -308,17 +316,14 @@ impl Tape {
         if !key_is_valid(key) {
             self.misuse.get_or_insert(Fault::BadKey(key.chars().take(80).collect()));
         }
-        let in_use = self.slots.open().any(|slot| {
-            slot.asked.as_ref().is_some_and(|asked| {
-                asked.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-            })
-        });
-        if in_use {
-            self.misuse.get_or_insert(Fault::KeyInUse(key.into()));
-        }
         let recorded = self.journal.rounds.get(self.segment);
         let recorded = recorded.and_then(|round| round.asks.iter().find(|asked| &*asked.key == key));
-        let key = self.uses.next(key, recorded.map(|asked| &asked.key));
+        let own = key;
+        let (key, first) = self.uses.next(own, recorded.map(|asked| &asked.key));
+        // Only then: a handler may ask as often as its request has elements.
+        if !first && self.misuse.is_none() && self.is_in_use(own) {
+            self.misuse = Some(Fault::KeyInUse(own.into()));
+        }
         let kind = request.kind();
         if !request.is_well_formed(&self.limits) {
             self.misuse.get_or_insert(Fault::BadAsk(String::from(&*key)));
@@ -328,6 +333,13 @@ impl Tape {
             Fingerprint::from_bytes([0; 32])
         });
         Asked { key, kind, fingerprint, verdict: Verdict::Open }
+    }
+
+    fn is_in_use(&self, key: &str) -> bool {
+        let mut open = self.slots.open().filter_map(|slot| slot.asked.as_ref());
+        open.any(|asked| {
+            asked.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+        })
     }
 
     /// The key that the next use of an author's key gets on the wire (A1).

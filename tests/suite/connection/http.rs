@@ -201,3 +201,63 @@ fn r_003_streams_are_not_crossed() {
     let failed = line.events().into_iter().find(|event| matches!(event, Event::Done { .. })).map(failure);
     assert!(matches!(failed, Some((call, Failure::Peer(_))) if call == second));
 }
+
+/// B-81, R-178: what asks or tells on a request's own stream and is broken fails nothing but itself; the reply comes after
+/// it. In a session, too.
+#[test]
+fn b_81_a_broken_notification_on_the_stream_of_a_call_fails_nothing() {
+    let broken = [
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":[1]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"a":1,"a":2}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":NaN}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":7}"#,
+    ];
+    let mut line = Line::http(ConnectionConfig::default());
+    let call = line.call();
+    let sent = line.request();
+    for message in broken {
+        line.connection.handle_message(Via::Post(sent.post), message.as_bytes(), line.now);
+        line.nothing();
+    }
+    line.reply(&sent, complete());
+    let (done, outcome) = line.events().into_iter().find_map(finished).expect("an outcome");
+    assert!(done == call && outcome.result.is_ok(), "{outcome:?}");
+
+    let mut line = Line::http(ConnectionConfig::default());
+    line.call();
+    let first = line.request();
+    line.respond(&first, 400, "");
+    line.initialize();
+    line.events();
+    let sent = line.request();
+    for message in broken {
+        line.connection.handle_message(Via::Post(sent.post), message.as_bytes(), line.now);
+        assert!(line.events().is_empty(), "{message}");
+    }
+    line.reply(&sent, json!({"content": []}));
+    assert!(line.events().into_iter().find_map(finished).expect("an outcome").1.result.is_ok());
+}
+
+/// A body that was read whole is the reply or there is none: one that asks or tells ends its call at once (R-177).
+#[test]
+fn a_whole_body_that_is_no_reply_ends_its_call() {
+    for body in [
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":[]}"#,
+    ] {
+        let mut line = Line::http(ConnectionConfig::default());
+        let call = line.call();
+        let sent = line.request();
+        line.respond(&sent, 200, body);
+        let (failed, Failure::Http(error)) = failure(line.only()) else { panic!("{body}") };
+        assert_eq!((failed, error.status), (call, 200));
+    }
+}
+
+fn finished(event: Event) -> Option<(CallId, Outcome)> {
+    match event {
+        Event::Done { call, outcome } => Some((call, outcome)),
+        _ => None,
+    }
+}

@@ -232,3 +232,24 @@ fn r_049_the_cache_of_eras_is_bounded() {
         assert!(kept.iter().all(|one| cache.get(one) == Some(Era::Modern)));
     }
 }
+
+/// B-81, R-006: a broken request of the server's is no reply, whatever its id: neither to a call nor to the probe.
+#[test]
+fn b_81_a_broken_request_is_no_reply() {
+    let broken = |id: &Value| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage","params":[]}}"#)
+    };
+    let mut line = Line::pipe(ConnectionConfig::default());
+    let call = line.call();
+    let probe = line.request();
+    line.connection.handle_message(Via::Pipe, broken(&probe.message["id"]).as_bytes(), line.now);
+    line.nothing();
+    line.reply(&probe, json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}));
+    let sent = line.request();
+    line.events();
+    line.connection.handle_message(Via::Pipe, broken(&sent.message["id"]).as_bytes(), line.now);
+    line.nothing();
+    line.reply(&sent, complete());
+    let (done, outcome) = done(line.only());
+    assert!(done == call && outcome.result.is_ok(), "{outcome:?}");
+}

@@ -185,3 +185,16 @@ fn keeps_a_projection(keep: impl Fn(&Ask<Elicited<String>>, &Value)) {
     assert_eq!(*again, format!(r#"k{{"kept":"{}"}}"#, "x".repeat(500)));
     assert!(sizes[1] > sizes[0] + 500, "{sizes:?}");
 }
+
+/// A2: without a runtime nobody can say that the code elsewhere rests: the attempt ends, as any that waits.
+#[test]
+fn a2_code_elsewhere_takes_a_runtime() {
+    let (service, _handed) = standing_in();
+    let now = Timestamp::from_unix_millis(START);
+    let bytes = request(&json!({}));
+    let Reception::Run(run) = service.receive(&bytes, env(now, 1)) else { panic!("a tool runs") };
+    let mut out = Vec::new();
+    assert!(matches!(run.run(now, &mut out), Outcome::Complete(_)));
+    let reply: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(reply["error"]["code"], -32603);
+}

@@ -231,3 +231,39 @@ fn each_round_without_a_question_is_a_state_of_its_own_a10() {
     let message = bench.retry_with(&token, json!({}));
     assert_eq!(text(&bench.send(&message)), "rested");
 }
+
+/// R-075, B2, B3: soft expiry asks a question again, and does not free a state that was used: the same retry gets the
+/// reply that it was given, another one nothing, also long after the state has expired. One that was not used is used by
+/// being asked again: once.
+#[test]
+fn a_state_that_was_used_stays_used_when_it_expires_r075() {
+    let mut config = ledgered(Policy::default());
+    config.sealer = config.sealer.soft_expiry();
+    let (mut bench, counts) = Bench::committing_with(config);
+    let used = bench.state();
+    let retry = bench.retry(&used, 1);
+    let done = bench.send(&retry);
+    assert_eq!(text(&done), "did 1");
+    let unused = bench.state();
+    for _ in 0..4 {
+        // Twelve minutes: beyond the state's ten and the minute that an entry is kept longer.
+        bench.pass(Duration::from_secs(720));
+        let same_answers = bench.retry(&used, 1);
+        assert!(same(&bench.send(&same_answers), &done));
+        for answers in [json!({}), json!({"n": 5}), json!({"n": {"action": "accept", "content": {"n": 2}}})] {
+            let other = bench.retry_with(&used, answers);
+            assert_eq!(error(&bench.send(&other)), REFUSED);
+        }
+    }
+    assert_eq!(counts.get(), (1, 1, 1));
+
+    let asked = bench.retry(&unused, 3);
+    let asked = bench.send(&asked);
+    let again = bench.retry(&unused, 3);
+    assert!(same(&bench.send(&again), &asked), "the same question, not another one");
+    let other = bench.retry(&unused, 4);
+    assert_eq!(error(&bench.send(&other)), REFUSED);
+    let answered = bench.retry(&state(&asked), 5);
+    assert_eq!(text(&bench.send(&answered)), "did 5");
+    assert_eq!(counts.get(), (2, 2, 2));
+}

@@ -442,3 +442,32 @@ fn a_panic_is_an_internal_error() {
     client.answer(&asks[1], n(2));
     assert_eq!(text(&client.only()), "2");
 }
+
+/// A12: what a commit asks has nobody to answer it, in a session too, nor has what the handler left open. What a step
+/// leaves for the commit is done in its turn.
+#[test]
+fn a_commit_that_asks_comes_to_its_end_a12() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let doing = done.clone();
+    let mut client = client(move |ctx: Ctx| {
+        let doing = doing.clone();
+        async move {
+            let (open, inside) = (number(&ctx, "open"), ctx.clone());
+            ctx.on_commit_async(move || async move {
+                let said = [shown(open.await), shown(number(&inside, "late").await)];
+                if said != ["Ended", "Ended"] {
+                    return Err(RpcError::internal(said.concat()));
+                }
+                inside.on_commit(move || {
+                    doing.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                });
+                Ok(())
+            });
+            Ok(ToolResult::text("done"))
+        }
+    });
+    client.call();
+    assert_eq!(text(&client.only()), "done");
+    assert_eq!(done.load(Ordering::Relaxed), 1);
+}

@@ -17,6 +17,7 @@ use mrtr_core::{
     form::{Field, Form},
     handler::{Ctx, RpcError, ToolResult},
     tape::{OnDivergence, TapePolicy},
+    wire::Sampling,
 };
 use mrtr_tests::world::{World, accept, cancel};
 use serde_json::json;
@@ -228,5 +229,75 @@ fn a12_commits_run_after_success() {
             "broken" => assert_eq!(done.error(), (-32603, "step 2")),
             _ => assert_eq!(done.error(), (-32603, "no")),
         }
+    }
+}
+
+/// A12: a step may leave further ones: they run after those that are there, and not at all behind one that fails.
+#[test]
+fn a12_what_a_step_leaves_is_done_in_its_turn() {
+    let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let inside = log.clone();
+    let mut world = World::new(move |ctx: Ctx| {
+        let log = inside.clone();
+        async move {
+            let fails: bool = ctx.argument("fails")?;
+            for step in 1..=2 {
+                let (log, ctx2) = (log.clone(), ctx.clone());
+                ctx.on_commit(move || {
+                    log.lock().expect("unpoisoned").push(step);
+                    ctx2.on_commit(move || {
+                        log.lock().expect("unpoisoned").push(step + 10);
+                        if fails { Err(RpcError::internal("broken")) } else { Ok(()) }
+                    });
+                    Ok(())
+                });
+            }
+            Ok(ToolResult::text("done"))
+        }
+    });
+    assert_eq!(world.call(json!({"arguments": {"fails": false}})).text(), "done");
+    assert_eq!(*log.lock().expect("unpoisoned"), [1, 2, 11, 12]);
+    log.lock().expect("unpoisoned").clear();
+    assert_eq!(world.call(json!({"arguments": {"fails": true}})).error(), (-32603, "broken"));
+    assert_eq!(*log.lock().expect("unpoisoned"), [1, 2, 11]);
+}
+
+/// A11, B-86: a handler that asks for the whole answer where only a projection of it was kept, after a deploy say, is told so:
+/// the answer is not what nobody said.
+#[test]
+fn a11_a_projection_is_not_taken_for_an_answer() {
+    for kind in ["form", "confirm", "sample", "roots"] {
+        let keeps = Arc::new(AtomicUsize::new(1));
+        let inside = keeps.clone();
+        let mut world = World::new(move |ctx: Ctx| {
+            let keeps = inside.load(Ordering::Relaxed) == 1;
+            async move {
+                let said = match (kind, keeps) {
+                    ("form", true) => number(&ctx, "n").keep(|_| 1).await.map(|_| ()),
+                    ("form", false) => number(&ctx, "n").await.map(|_| ()),
+                    ("confirm", true) => ctx.confirm("n", "?").keep(|_| 1).await.map(|_| ()),
+                    ("confirm", false) => ctx.confirm("n", "?").await.map(|_| ()),
+                    ("sample", true) => ctx.sample("n", &Sampling::new(9)).keep(|_| 1).await.map(|_| ()),
+                    ("sample", false) => ctx.sample("n", &Sampling::new(9)).await.map(|_| ()),
+                    (_, true) => ctx.roots("n").keep(|_| 1).await.map(|_| ()),
+                    (_, false) => ctx.roots("n").await.map(|_| ()),
+                };
+                let _ = number(&ctx, "next").await;
+                Ok(ToolResult::text(format!("{said:?}")))
+            }
+        });
+        let answer = match kind {
+            "sample" => json!({"role": "user", "model": "m", "content": []}),
+            "roots" => json!({"roots": []}),
+            _ => accept(json!({"n": 1})),
+        };
+        let first = world.call(json!({}));
+        let second = world.retry(&first, json!({"n": answer}));
+        assert_eq!(second.keys(), ["next"], "{kind}");
+        let next = json!({"next": accept(json!({"n": 1}))});
+        assert_eq!(world.retry(&second, next.clone()).text(), "Ok(())");
+        keeps.store(0, Ordering::Relaxed);
+        let said = world.retry(&second, next);
+        assert!(said.text().starts_with("Err(Invalid("), "{kind}: {}", said.text());
     }
 }

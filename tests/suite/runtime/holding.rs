@@ -5,11 +5,13 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
 use futures::future;
 use mrtr_core::{
+    Timestamp,
     handler::{Ctx, ToolResult},
     tape::TapePolicy,
 };
@@ -291,4 +293,51 @@ async fn a10_checkpoints_can_be_held() {
             }
         }
     }
+}
+
+/// A3, A10: a clock that is set back while a retry is held, or while a replayed round is short of an ask, does not make it
+/// wait for as long as the clock was set back.
+#[tokio::test(start_paused = true)]
+async fn a10_a_clock_that_is_set_back_holds_nobody_up() {
+    let errand = Errand::done_after(u64::MAX);
+    let mut held = Room::new(errand.handler());
+    let first = held.call(json!({})).await;
+    let answers = json!({"requestState": first.state(), "inputResponses": {"pay": consent()}});
+    set_back(&mut held, answers, [1, 25]).await;
+
+    let asks_both = Arc::new(AtomicUsize::new(1));
+    let inside = asks_both.clone();
+    let mut short = Room::new(move |ctx: Ctx| {
+        let both = inside.swap(0, Ordering::Relaxed) == 1;
+        async move {
+            let _one = number(&ctx, "one");
+            let two = number(&ctx, "two");
+            if !both {
+                drop(two);
+                let _ = _one.await;
+                return std::future::pending().await;
+            }
+            Ok(ToolResult::text(shown(two.await)))
+        }
+    });
+    let first = short.call(json!({})).await;
+    assert_eq!(first.keys(), ["one", "two"]);
+    set_back(&mut short, json!({"requestState": first.state()}), [2, 2]).await;
+}
+
+/// Polls a retry that waits, sets the clock back by an hour, and expects the next look and the end of the wait so many
+/// seconds from then.
+async fn set_back(room: &mut Room, params: Value, [look, end]: [u64; 2]) {
+    room.with_run(params, async |mut run, clock| {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (now, mut out) = (clock.now(), Vec::new());
+        assert!(run.poll_run(&mut cx, now, &mut out).is_pending());
+        assert_eq!(run.wake_at(), Some(now.saturating_add(Duration::from_secs(look))));
+        let earlier = Timestamp::from_unix_millis(now.as_unix_millis() - 3_600_000);
+        assert!(run.poll_run(&mut cx, earlier, &mut out).is_pending());
+        assert_eq!(run.wake_at(), Some(earlier.saturating_add(Duration::from_secs(look))));
+        let over = earlier.saturating_add(Duration::from_secs(end));
+        assert!(run.poll_run(&mut cx, over, &mut out).is_ready());
+    })
+    .await;
 }

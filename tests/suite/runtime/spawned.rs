@@ -227,3 +227,43 @@ async fn a9_returning_over_it_again_is_an_error() {
     assert_eq!(first.keys(), ["a"]);
     assert_eq!(room.retry(&first, json!({"a": n(5)})).await.error(), (-32603, "Internal error"));
 }
+
+/// A9 (c), A12: finishing withdraws what an earlier round asked and nobody answered. A detached task that waits for it
+/// learns of the end as any other does, and is not left behind.
+#[tokio::test(start_paused = true)]
+async fn an_ask_that_finishing_withdraws_ends_where_it_is_waited_for() {
+    let before = Handle::current().metrics().num_alive_tasks();
+    let (sender, mut ends) = mpsc::unbounded_channel();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let sender = sender.clone();
+        async move {
+            let aside = number(&ctx, "aside");
+            let _detached = tokio::spawn(async move {
+                let _ = sender.send(shown(aside.await));
+            });
+            tokio::task::yield_now().await;
+            let shown = shown(number(&ctx, "main").await);
+            if ctx.argument::<String>("mode")? == "error" {
+                return Err(RpcError::internal("failed"));
+            }
+            Ok(ToolResult::text(shown))
+        }
+    });
+    for mode in ["ok", "error"] {
+        let arguments = json!({"arguments": {"mode": mode}});
+        let asked = room.call(arguments.clone()).await;
+        assert_eq!(asked.keys(), ["aside", "main"]);
+        assert_eq!(ends.recv().await.as_deref(), Some("Ended"));
+        let mut more = arguments;
+        more["requestState"] = asked.result()["requestState"].clone();
+        more["inputResponses"] = json!({"main": n(1)});
+        let last = room.call(more).await;
+        match mode {
+            "ok" => assert_eq!(last.text(), "1"),
+            _ => assert_eq!(last.error(), (-32603, "failed")),
+        }
+        let end = tokio::time::timeout(Duration::from_secs(9), ends.recv()).await;
+        assert_eq!(end.ok().flatten().as_deref(), Some("Ended"), "{mode}");
+    }
+    settled(before).await;
+}

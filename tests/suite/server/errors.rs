@@ -258,7 +258,7 @@ fn r_024_codes_of_the_older_era_are_not_sent() {
     }
     for (code, sent) in [
         (-32019, -32019),
-        (-32022, -32022),
+        (-32020, -32020),
         (-32023, -32603),
         (-32050, -32603),
         (-32099, -32603),
@@ -268,5 +268,35 @@ fn r_024_codes_of_the_older_era_are_not_sent() {
             Err::<ToolResult, _>(RpcError::new(ErrorCode::new(code), "Own"))
         });
         assert_eq!(world.call(json!({})).error().0, sent, "{code}");
+    }
+}
+
+/// `-32021` and `-32022` have their `data`, or do not go out. The status is that of what goes out.
+#[test]
+fn r_022_codes_that_need_data_are_not_sent_without() {
+    let required = json!({"requiredCapabilities": {"roots": {}}});
+    let versions = json!({"supported": ["2026-07-28"], "requested": "v9"});
+    for (code, data, sent) in [
+        (-32021, required.clone(), (400, -32021)),
+        (-32021, Value::Null, (200, -32603)),
+        (-32021, json!({"requiredCapabilities": ["roots"]}), (200, -32603)),
+        (-32022, versions, (400, -32022)),
+        (-32022, Value::Null, (200, -32603)),
+        (-32022, json!({"supported": ["2026-07-28"]}), (200, -32603)),
+        (-32022, required, (200, -32603)),
+    ] {
+        let given = data.clone();
+        let service = Service::new(Server::new(config())).tool(Tool::new("t", "A tool"), move |_: Ctx| {
+            let error = RpcError::new(ErrorCode::new(code), "Own").with_data(&given).expect("JSON");
+            async move { Err::<ToolResult, RpcError>(error) }
+        });
+        let mut world = World::of(service.expect("a valid tool"));
+        let message = tool_call(&mut world, "t", json!({})).to_string();
+        let (class, reply) = post(&mut world, &message);
+        assert_eq!(
+            (class.status(), reply["error"]["code"].as_i64()),
+            (sent.0, Some(sent.1)),
+            "{code} {data}"
+        );
     }
 }

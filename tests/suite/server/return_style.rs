@@ -385,14 +385,16 @@ fn results_and_errors() {
     let _ = Json::EMPTY_OBJECT;
 }
 
-/// asks that no client could answer are not sent by a return-style server either.
+/// asks that no client could answer are not sent by a return-style server either.
 #[test]
 fn r_123_asks_that_nobody_could_answer_are_not_sent() {
     let nested = json!({"type": "object", "properties": {"p": {"type": "object", "properties": {}}}});
+    let beyond = json!({"type": "object", "properties": {"p": {"type": "string", "pattern": "^a"}}});
     for request in [
         Sampling::new(5).user("x").member("temperature", "0.5}").request(),
         Sampling::new(5).user("x").member("messages", "[]").request(),
         ask(&json!({"method": "elicitation/create", "params": {"message": "m", "requestedSchema": nested}})),
+        ask(&json!({"method": "elicitation/create", "params": {"message": "m", "requestedSchema": beyond}})),
         InputRequest::open_url("m", "no url"),
     ] {
         let mut error = None;

@@ -444,6 +444,7 @@ fn replied(message: &Admitted<'_>) -> Option<i64> {
     let id: Option<&RequestId> = match message {
         Ok(Message::Response(response)) => response.id.as_ref(),
         Ok(Message::Request(_) | Message::Notification(_)) => None,
+        Err(refused) if refused.asks_or_tells() => None,
         // A message with an id and nothing else can only be meant as one.
         Err(refused) => refused.response_to.as_ref().or(refused.id.as_ref()),
     };

@@ -116,8 +116,8 @@ impl ClientSession {
     fn on_refused(&mut self, via: Via, refused: Refused, now: Timestamp) {
         let call = match (&refused.response_to, via) {
             (Some(id), _) => self.under_way(via, id),
-            // Nothing else comes there that one could wait for.
-            (None, Via::Call(call)) if refused.id.is_none() => Some(call),
+            // Nothing else comes there that one could wait for; but what tells fails nothing but itself.
+            (None, Via::Call(call)) if refused.id.is_none() && !refused.asks_or_tells() => Some(call),
             (None, Via::Call(_) | Via::Pipe | Via::Standalone) => None,
         };
         match (call, &refused.id) {
