@@ -1,85 +1,143 @@
-//! Where values stand in a journal, by their names: a run looks for them often, and there may be as many as a request has
-//! elements.
+//! Where values stand in a journal, by their names, and how often a name was used: a run looks for them often, and there may
+//! be as many as a request has elements.
 //!
-//! A place counts only if what stands there has the name: the journal is taken out when the attempt is over, and a
-//! detached task may still look.
+//! The journal is taken out when the attempt is over, and a detached task may still look: what is not there is not found.
 
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
+use core::cmp::Ordering;
 
 use crate::journal::{Named, Once};
 
-/// Once-values by name and use (A11).
+/// The order of a list by something that its elements have; taken once there are more than a few of them. Four bytes an
+/// element, for putting one in moves half of the others.
 #[derive(Debug, Default)]
-pub(super) struct OnceNames(BTreeMap<Box<str>, Uses>);
+struct Order(Vec<u32>);
 
+/// So many are looked through one by one: nearly every handler has fewer.
+const FEW: usize = 16;
+
+impl Order {
+    /// Which element of a list of this length it is; `compare` holds an element against what is looked for.
+    fn find(&self, length: usize, compare: impl Fn(usize) -> Ordering) -> Option<usize> {
+        if self.0.is_empty() {
+            return (0..length).find(|at| compare(*at).is_eq());
+        }
+        let place = self.0.binary_search_by(|at| compare(*at as usize)).ok()?;
+        self.0.get(place).map(|at| *at as usize)
+    }
+
+    /// Takes up what was appended to the list; `compare` holds two elements against one another.
+    fn append(&mut self, length: usize, compare: impl Fn(usize, usize) -> Ordering) {
+        if length <= FEW {
+            return;
+        }
+        for next in self.0.len()..length {
+            let place = self.0.binary_search_by(|at| compare(*at as usize, next));
+            self.0.insert(place.unwrap_or_else(|place| place), u32::try_from(next).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// Names, each with how often it was counted, in the order in which they first were.
 #[derive(Debug, Default)]
-struct Uses {
-    /// Uses of the name in this run.
-    so_far: u32,
-    /// Where the value of each use stands.
-    places: BTreeMap<u32, usize>,
+pub(super) struct Counted {
+    all: Vec<(Arc<str>, u32)>,
+    order: Order,
+}
+
+impl Counted {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.order
+            .find(self.all.len(), |at| self.all.get(at).map_or(Ordering::Less, |(own, _)| (**own).cmp(name)))
+    }
+
+    /// How often it was counted.
+    pub(super) fn get(&self, name: &str) -> u32 {
+        self.place(name).and_then(|at| self.all.get(at)).map_or(0, |(_, count)| *count)
+    }
+
+    /// Counts it, and gives how often it had been before. `own` makes the name that is kept.
+    pub(super) fn count(&mut self, name: &str, own: impl FnOnce() -> Arc<str>) -> u32 {
+        if let Some((_, count)) = self.place(name).and_then(|at| self.all.get_mut(at)) {
+            let before = *count;
+            *count = before.saturating_add(1);
+            return before;
+        }
+        if self.all.is_empty() {
+            self.all.reserve(FEW);
+        }
+        self.all.push((own(), 1));
+        let all = &self.all;
+        let name = |at: usize| all.get(at).map(|(name, _)| name);
+        self.order.append(all.len(), |one, other| name(one).cmp(&name(other)));
+        0
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|(name, _)| &**name)
+    }
+}
+
+/// Once-values by name and use (A11), and the uses of this run.
+#[derive(Debug, Default)]
+pub(super) struct OnceNames {
+    uses: Counted,
+    order: Order,
 }
 
 impl OnceNames {
     pub(super) fn of(list: &[Once]) -> Self {
         let mut names = Self::default();
-        names.find_again(list);
+        names.append(list);
         names
     }
 
     /// The list has changed: takes its places again. Uses are kept.
     pub(super) fn find_again(&mut self, list: &[Once]) {
-        self.0.values_mut().for_each(|uses| uses.places.clear());
-        list.iter().enumerate().for_each(|(at, once)| self.add(once, at));
+        self.order = Order::default();
+        self.append(list);
     }
 
-    /// A value that stands there.
-    pub(super) fn add(&mut self, once: &Once, at: usize) {
-        self.with(&once.name, |uses| uses.places.insert(once.nth, at));
+    /// Values were appended to the list.
+    pub(super) fn append(&mut self, list: &[Once]) {
+        let which = |at: usize| list.get(at).map(|once| (&once.name, once.nth));
+        self.order.append(list.len(), |one, other| which(one).cmp(&which(other)));
     }
 
     /// Which use of the name comes next in this run, from 0.
     pub(super) fn next_use(&mut self, name: &str) -> u32 {
-        self.with(name, |uses| {
-            let nth = uses.so_far;
-            uses.so_far = nth.saturating_add(1);
-            nth
-        })
+        self.uses.count(name, || name.into())
     }
 
     pub(super) fn find<'j>(&self, list: &'j [Once], name: &str, nth: u32) -> Option<&'j Once> {
-        let at = *self.0.get(name)?.places.get(&nth)?;
-        list.get(at).filter(|once| &*once.name == name && once.nth == nth)
-    }
-
-    fn with<T>(&mut self, name: &str, act: impl FnOnce(&mut Uses) -> T) -> T {
-        match self.0.get_mut(name) {
-            Some(uses) => act(uses),
-            None => act(self.0.entry(name.into()).or_default()),
-        }
+        let compare = |once: &Once| (*once.name).cmp(name).then(once.nth.cmp(&nth));
+        let at = self.order.find(list.len(), |at| list.get(at).map_or(Ordering::Less, compare))?;
+        list.get(at)
     }
 }
 
 /// Named values (A11), and which were read, in that order.
 #[derive(Debug, Default)]
 pub(super) struct ValueNames {
-    places: BTreeMap<Box<str>, usize>,
-    read: BTreeMap<Box<str>, usize>,
+    read: Counted,
+    order: Order,
 }
 
 impl ValueNames {
     pub(super) fn of(list: &[Named]) -> Self {
-        let places = list.iter().enumerate().map(|(at, value)| (value.name.clone(), at)).collect();
-        Self { places, read: BTreeMap::new() }
+        let mut names = Self::default();
+        names.append(list);
+        names
     }
 
-    pub(super) fn add(&mut self, name: &str, at: usize) {
-        self.places.insert(name.into(), at);
+    /// Values were appended to the list.
+    pub(super) fn append(&mut self, list: &[Named]) {
+        let name = |at: usize| list.get(at).map(|value| &value.name);
+        self.order.append(list.len(), |one, other| name(one).cmp(&name(other)));
     }
 
     pub(super) fn place(&self, list: &[Named], name: &str) -> Option<usize> {
-        let at = *self.places.get(name)?;
-        list.get(at).filter(|value| &*value.name == name).map(|_| at)
+        self.order.find(list.len(), |at| list.get(at).map_or(Ordering::Less, |value| (*value.name).cmp(name)))
     }
 
     pub(super) fn find<'j>(&self, list: &'j [Named], name: &str) -> Option<&'j Named> {
@@ -87,16 +145,12 @@ impl ValueNames {
     }
 
     pub(super) fn note_read(&mut self, name: &str) {
-        if !self.read.contains_key(name) {
-            self.read.insert(name.into(), self.read.len());
-        }
+        self.read.count(name, || name.into());
     }
 
     /// The names that were read, in the order in which they first were.
     pub(super) fn read(&self) -> impl Iterator<Item = &str> {
-        let mut read: Vec<(usize, &str)> = self.read.iter().map(|(name, at)| (*at, &**name)).collect();
-        read.sort_unstable();
-        read.into_iter().map(|(_, name)| name)
+        self.read.names()
     }
 }
 
@@ -146,8 +200,8 @@ mod tests {
             (nth, names.find(&list, name, nth).is_some())
         });
         assert_eq!(uses, [(0, true), (0, true), (1, false), (1, true), (2, false)]);
-        names.add(&once("a", 1), list.len());
         list.push(once("a", 1));
+        names.append(&list);
         assert!(names.find(&list, "a", 1) == Some(&once("a", 1)) && names.find(&list, "a", 7).is_some());
         list.retain(|once| once.segment == 0);
         names.find_again(&list);
@@ -155,5 +209,32 @@ mod tests {
         assert_eq!((names.next_use("a"), names.next_use("c")), (2, 0));
         // Taken out, with places left behind.
         assert!(names.find(&[], "a", 0).is_none() && names.find(&[once("b", 0)], "a", 0).is_none());
+    }
+
+    /// The same by looking through a few and by the order of many, whatever comes first.
+    #[test]
+    fn many_are_found_as_few_are() {
+        for count in [FEW - 1, FEW, FEW + 1, 100] {
+            let name = |n: usize| alloc::format!("k{}", n * 37 % count);
+            let mut list = Vec::new();
+            let (mut names, mut counted) = (OnceNames::default(), Counted::default());
+            for n in 0..count {
+                assert!(names.find(&list, &name(n), 7).is_none() && counted.get(&name(n)) == 0);
+                assert_eq!(counted.count(&name(n), || name(n).into()), 0);
+                list.push(once(&name(n), 7));
+                names.append(&list);
+            }
+            let again = OnceNames::of(&list);
+            for n in 0..count {
+                for names in [&names, &again] {
+                    assert!(names.find(&list, &name(n), 7) == list.get(n));
+                    assert!(
+                        names.find(&list, &name(n), 6).is_none() && names.find(&[], &name(n), 7).is_none()
+                    );
+                }
+                assert_eq!((counted.get(&name(n)), counted.count(&name(n), || "".into())), (1, 1));
+            }
+            assert!(counted.get("") == 0 && counted.names().eq((0..count).map(name)));
+        }
     }
 }

