@@ -113,6 +113,13 @@ pub enum KeyError {
 }
 
 impl KeyError {
+    /// The environment variable of this name is not there. What does not look like the name of one is not repeated: it may
+    /// be the secret itself, given in the wrong place.
+    #[must_use]
+    pub fn unset(name: &str) -> Self {
+        Self::Unset(shown(name))
+    }
+
     fn at(self, place: impl std::fmt::Display) -> Self {
         Self::At { place: place.to_string(), error: Box::new(self) }
     }
@@ -129,7 +136,7 @@ impl KeySource<'_> {
             Self::Bytes(bytes) => Ok(Secret::from_bytes(bytes)?),
             Self::File(path) => secret(&read(path)?).map_err(|error| error.at(path.display())),
             Self::Env(name) => {
-                let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(shown(name)))?;
+                let text = std::env::var_os(name).ok_or_else(|| KeyError::unset(name))?;
                 let text = text.into_string().map(Zeroizing::new).map_err(|_| KeyError::Text);
                 text.and_then(|text| secret(&text)).map_err(|error| error.at(name))
             }

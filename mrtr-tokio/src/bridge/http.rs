@@ -3,6 +3,7 @@
 use std::{
     future::{Future, poll_fn},
     io,
+    ops::ControlFlow,
     pin::{Pin, pin},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -29,6 +30,7 @@ use crate::{
         self, Bounds, Identity, Principals, ReplyBody,
         body::{Output, Producer},
         drain::Sends,
+        entrance::{Entered, Entrance},
         exchange::{raised, restart},
         listen::{self, nothing_here},
         principal::Complaint,
@@ -172,52 +174,41 @@ where
     let (parts, body) = request.into_parts();
     let (sends, mut body) = (Sends::of(&parts), pin!(body));
     match take(&shared, parts, body.as_mut()).await {
-        Came::Whole(given, extra) => respond(shared, given, extra).await,
-        Came::Answered(response) => {
+        ControlFlow::Continue((given, extra)) => respond(shared, given, extra).await,
+        ControlFlow::Break(response) => {
             sends.drain(body, response.status()).await;
             response
         }
     }
 }
 
-/// What came of a request's head and body.
-#[allow(clippy::large_enum_variant, reason = "lives for one statement")]
-enum Came {
-    Whole(Given, Extra),
-    Answered(Response<ReplyBody>),
-}
-
-async fn take<B>(shared: &Shared, parts: Parts, body: Pin<&mut B>) -> Came
+/// Reads a request whole, or says how it is answered.
+async fn take<B>(
+    shared: &Shared,
+    parts: Parts,
+    body: Pin<&mut B>,
+) -> ControlFlow<Response<ReplyBody>, (Given, Extra)>
 where
     B: http_body::Body,
     B::Data: bytes::Buf,
 {
-    let (accepts, extra) = match rules::judge(&shared.gate, &parts) {
-        Ruled::Read { accepts, extra } => (accepts, extra),
-        Ruled::Answer(response) => return Came::Answered(response),
+    let entrance = Entrance {
+        gate: &shared.gate,
+        requests: &shared.requests,
+        principals: &*shared.principals,
+        complaint: &shared.complaint,
     };
-    let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
-        let text = "too many requests at once\n";
-        return Came::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, text));
-    };
-    let identity = match shared.principals.identify(&parts) {
-        Ok(identity) => identity,
-        Err(fault) => {
-            shared.complaint.log(&fault);
-            let text = "the bridge's configuration does not allow this request\n";
-            return Came::Answered(rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text));
-        }
-    };
+    let Entered { accepts, extra, permit, identity } = entrance.pass(&parts)?;
     let limit = shared.bridge.limits().message_bytes;
     let mut room = shared.room.take();
     let mut bytes = Vec::new();
     if parts.method == Method::POST {
         bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
             Ok(bytes) => bytes,
-            Err(fault) => return Came::Answered(rules::unread(fault, limit, extra)),
+            Err(fault) => return ControlFlow::Break(rules::unread(fault, limit, extra)),
         };
     }
-    Came::Whole(Given { parts, identity, bytes, accepts, room, permit }, extra)
+    ControlFlow::Continue((Given { parts, identity, bytes, accepts, room, permit }, extra))
 }
 
 async fn respond(shared: Arc<Shared>, given: Given, mut extra: Extra) -> Response<ReplyBody> {

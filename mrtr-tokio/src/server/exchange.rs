@@ -1,6 +1,7 @@
 //! One request, from its head to the last byte of its reply.
 
 use std::{
+    ops::ControlFlow,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -24,8 +25,9 @@ use super::{
     body::{Output, Producer},
     drain::Sends,
     endpoint::Shared,
+    entrance::{Entered, Entrance},
     principal::Identity,
-    rules::{self, Extra, Head, Ruled},
+    rules::{self, Extra, Head},
     sessions::{Posting, Visit},
 };
 use crate::{
@@ -43,64 +45,52 @@ where
     let (parts, body) = request.into_parts();
     let (sends, mut body) = (Sends::of(&parts), pin!(body));
     match take(shared, parts, body.as_mut()).await {
-        Came::Whole(taken, extra) => respond(taken, extra).await,
-        Came::Answered(response) => {
+        ControlFlow::Continue((taken, extra)) => respond(taken, extra).await,
+        ControlFlow::Break(response) => {
             sends.drain(body, response.status()).await;
             response
         }
     }
 }
 
-/// What came of a request's head and body.
-#[allow(clippy::large_enum_variant, reason = "lives for one statement")]
-enum Came {
-    Whole(Taken, Extra),
-    Answered(Response<ReplyBody>),
-}
-
-async fn take<B>(shared: Arc<Shared>, parts: Parts, body: Pin<&mut B>) -> Came
+/// Reads a request whole, or says how it is answered.
+async fn take<B>(
+    shared: Arc<Shared>,
+    parts: Parts,
+    body: Pin<&mut B>,
+) -> ControlFlow<Response<ReplyBody>, (Taken, Extra)>
 where
     B: http_body::Body,
     B::Data: bytes::Buf,
 {
-    let (accepts, extra) = match rules::judge(&shared.gate, &parts) {
-        Ruled::Read { accepts, extra } => (accepts, extra),
-        Ruled::Answer(response) => return Came::Answered(response),
+    let entrance = Entrance {
+        gate: &shared.gate,
+        requests: &shared.requests,
+        principals: &*shared.principals,
+        complaint: &shared.complaint,
     };
-    let Ok(permit) = Arc::clone(&shared.requests).try_acquire_owned() else {
-        let text = "too many requests at once\n";
-        return Came::Answered(rules::bare(StatusCode::SERVICE_UNAVAILABLE, extra, text));
-    };
-    let identity = match shared.principals.identify(&parts) {
-        Ok(identity) => identity,
-        Err(fault) => {
-            shared.complaint.log(&fault);
-            let text = "the server's configuration does not allow this request\n";
-            return Came::Answered(rules::bare(StatusCode::INTERNAL_SERVER_ERROR, extra, text));
-        }
-    };
+    let Entered { accepts, mut extra, permit, identity } = entrance.pass(&parts)?;
     if let Some(hub) = &shared.legacy
         && parts.method != Method::POST
     {
         let visit = Visit { parts: &parts, identity: &identity, accepts };
-        return Came::Answered(hub.without_body(&shared, &visit, extra).await);
+        return ControlFlow::Break(hub.without_body(&shared, &visit, extra).await);
     }
     let limit = shared.service.server().config().limits.message_bytes;
     let mut room = shared.room.take();
     let bytes = match rules::read(body, limit, shared.bounds.body_timeout, &mut room).await {
         Ok(bytes) => bytes,
-        Err(fault) => return Came::Answered(rules::unread(fault, limit, extra)),
+        Err(fault) => return ControlFlow::Break(rules::unread(fault, limit, extra)),
     };
     let admission = Admission::of(bytes, &shared.service.server().config().limits);
-    let mut extra = extra;
     if let Some(hub) = &shared.legacy {
         let visit = Visit { parts: &parts, identity: &identity, accepts };
         match hub.post(&shared, &visit, &admission, extra).await {
-            Posting::Answered(response) => return Came::Answered(response),
+            Posting::Answered(response) => return ControlFlow::Break(response),
             Posting::Modern(given) => extra = given,
         }
     }
-    Came::Whole(Taken { shared, parts, identity, accepts, admission, room, permit }, extra)
+    ControlFlow::Continue((Taken { shared, parts, identity, accepts, admission, room, permit }, extra))
 }
 
 /// A request whose body is read.

@@ -24,6 +24,7 @@
 pub(crate) mod body;
 pub(crate) mod drain;
 mod endpoint;
+pub(crate) mod entrance;
 pub(crate) mod exchange;
 pub(crate) mod listen;
 mod patience;

@@ -24,8 +24,8 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     if target.next().is_some() {
         return Err(Failure::usage("with --stdio there is no url: mrtr call --stdio NAME -- CMD…"));
     }
-    check_args(&call.args)?;
-    if call.kind == Kind::Resource && call.args.bytes().any(|byte| !b"{} \t\r\n".contains(&byte)) {
+    let given = check_args(&call.args)?;
+    if call.kind == Kind::Resource && given > 0 {
         return Err(Failure::usage("--args: a resource is read by its uri alone, and has no arguments"));
     }
     let terminal = Terminal::new(&call.answering)?;
@@ -47,13 +47,12 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     said.map(|_| ())
 }
 
-/// Arguments are an object; the server is not asked to say so.
-pub(crate) fn check_args(text: &str) -> Result<(), Failure> {
-    match Json::parse(text, &Limits::default()) {
-        Ok(args) if args.is_object() => Ok(()),
-        Ok(_) => Err(Failure::usage("--args is not a JSON object")),
-        Err(error) => Err(Failure::usage(format!("--args: {}", answers::fault(error)))),
-    }
+/// Arguments are an object; the server is not asked to say so. How many there are.
+pub(crate) fn check_args(text: &str) -> Result<usize, Failure> {
+    let args = Json::parse(text, &Limits::default())
+        .map_err(|error| Failure::usage(format!("--args: {}", answers::fault(error))))?;
+    let members = args.members().ok_or_else(|| Failure::usage("--args is not a JSON object"))?;
+    Ok(members.count())
 }
 
 /// Makes the call; nothing if it was given up with Ctrl-C.

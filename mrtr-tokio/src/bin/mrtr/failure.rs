@@ -5,7 +5,10 @@ use mrtr_core::{
     http::{HttpError, HttpErrorKind},
     legacy::client::{Closed, Failure as Failed},
 };
-use mrtr_tokio::client::{CallError, WireError};
+use mrtr_tokio::{
+    client::{CallError, WireError},
+    keys::KeyError,
+};
 use serde_json::{Value, json};
 
 /// How the process ends. What each number means is written in [`EXITS`], for people.
@@ -141,15 +144,12 @@ impl Failure {
         Self::with(Exit::Usage, text)
     }
 
-    /// A variable of the environment is not set. What does not look like the name of one is not said: it may be the
-    /// secret itself, given in the wrong place.
+    /// A variable of the environment is not set.
     pub(crate) fn unset(option: &str, name: &str) -> Self {
-        let usual = |byte: u8| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit();
-        if name.is_empty() {
-            return Self::usage(format!("{option}: an environment variable has to be named"));
+        match name {
+            "" => Self::usage(format!("{option}: an environment variable has to be named")),
+            name => Self::usage(format!("{option}: {}", KeyError::unset(name))),
         }
-        let name = if name.bytes().all(usual) { name } else { "that was named" };
-        Self::usage(format!("{option}: the environment variable {name} is not set"))
     }
 
     pub(crate) fn with(exit: Exit, text: impl std::fmt::Display) -> Self {

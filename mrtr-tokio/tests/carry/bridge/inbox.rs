@@ -105,13 +105,7 @@ async fn it_listens_on_this_machine_only() {
 /// does not fill the log either.
 #[tokio::test]
 async fn who_says_nothing_shuts_nobody_out() {
-    let address = free();
-    let at = address.to_string();
-    let args = serving("warn", &at, ["--inbox-token-env", "TOKEN"]);
-    let bridge = Listening::start_with(&args, |command| {
-        command.env("TOKEN", TOKEN);
-    })
-    .await;
+    let (address, bridge) = guarded().await;
     let mut idle = Vec::new();
     for number in 0..200 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -135,13 +129,7 @@ async fn who_says_nothing_shuts_nobody_out() {
 /// Nor does whoever speaks without the token: a connection that was refused is closed, and few lines are logged.
 #[tokio::test]
 async fn who_has_no_token_shuts_nobody_out() {
-    let address = free();
-    let at = address.to_string();
-    let args = serving("warn", &at, ["--inbox-token-env", "TOKEN"]);
-    let bridge = Listening::start_with(&args, |command| {
-        command.env("TOKEN", TOKEN);
-    })
-    .await;
+    let (address, bridge) = guarded().await;
     for start in ["POST /inbox", "POST /elsewhere", "GET /inbox"] {
         for _ in 0..20 {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -159,6 +147,18 @@ async fn who_has_no_token_shuts_nobody_out() {
     let logged = bridge.end().await;
     let refused = logged.lines().filter(|line| line.contains("without its token")).count();
     assert_eq!(refused, 5, "1, 2, 4, 8 and 16 of 20: {logged}");
+}
+
+/// A bridge that logs warnings, with an inbox at an address whose token it knows.
+async fn guarded() -> (SocketAddr, Listening) {
+    let address = free();
+    let at = address.to_string();
+    let args = serving("warn", &at, ["--inbox-token-env", "TOKEN"]);
+    let bridge = Listening::start_with(&args, |command| {
+        command.env("TOKEN", TOKEN);
+    })
+    .await;
+    (address, bridge)
 }
 
 /// What the command is told: an inbox at this address, and a silent legacy server.
