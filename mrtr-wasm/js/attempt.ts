@@ -239,7 +239,7 @@ export class Attempt {
 
   /** Uses the call, as long as the attempt is not over. */
   use<T>(what: string, work: (call: Call) => T): T {
-    const ended = this.#over(what);
+    const ended = this.tooLate(what);
     if (ended !== undefined) throw ended;
     try {
       return work(this.#call);
@@ -249,20 +249,22 @@ export class Attempt {
     }
   }
 
-  /** Why the call cannot be used. Its promise may be nobody's: it is reported once. */
-  #over(what: string): AttemptEnded | undefined {
-    if (!this.#left && !this.#freed) return undefined;
+  /** Why the call cannot be used. Its promise may be nobody's: it is reported once for each handler and key. */
+  tooLate(what: string): AttemptEnded | undefined {
+    if (!this.isLeft) return undefined;
     const ended = new AttemptEnded(what);
-    if (!warned) {
-      warned = true;
-      this.#around.report(`${this.#handler?.name}: ${ended.message}`);
+    const line = `${this.#handler?.name}: ${ended.message}`;
+    // Keys may be made of what a request says.
+    if (warned.size < 100 && !warned.has(line)) {
+      warned.add(line);
+      this.#around.report(line);
     }
     return ended;
   }
 
   /** Sends something on the way. A timer that does so after the end harms nobody. */
   notify(what: string, work: (call: Call) => void): void {
-    if (this.#over(what) !== undefined) return;
+    if (this.tooLate(what) !== undefined) return;
     this.use(what, work);
     this.flush();
   }
@@ -274,7 +276,8 @@ export class Attempt {
 
   onSuspend(release: () => unknown): void {
     if (typeof release !== "function") throw new TypeError("onSuspend: a function is needed");
-    if (this.#left || this.#freed) throw new AttemptEnded("onSuspend");
+    const ended = this.tooLate("onSuspend");
+    if (ended !== undefined) throw ended;
     this.#releases.push(release);
   }
 
@@ -456,7 +459,7 @@ export class Attempt {
   }
 }
 
-let warned = false;
+const warned = new Set<string>();
 
 const settled = Promise.resolve();
 

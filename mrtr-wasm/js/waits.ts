@@ -1,7 +1,7 @@
 /** What a handler waits for: its asks, by the numbers that the engine gave them. */
 import type { Attempt } from "./attempt.js";
 import { failure } from "./context.js";
-import { AskFailed, AttemptEnded } from "./errors.js";
+import { AskFailed } from "./errors.js";
 import type { Call } from "./glue.js";
 import { json } from "./values.js";
 
@@ -29,7 +29,8 @@ export class Waits {
     if (this.#withdrawn.has(wait)) return Promise.reject(new AskFailed(key, "the question was taken back"));
     const known = this.#awaited.get(wait);
     if (known !== undefined) return known.promise as Promise<T>;
-    if (attempt.isLeft) return Promise.reject(new AttemptEnded(key));
+    const ended = attempt.tooLate(key);
+    if (ended !== undefined) return Promise.reject(ended);
     let resolve!: (value: T) => void;
     let reject!: (error: unknown) => void;
     const promise = new Promise<T>((fulfil, refuse) => ([resolve, reject] = [fulfil, refuse]));

@@ -1,9 +1,11 @@
 // With others: the official TypeScript SDK on both sides, and `mrtr serve`.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { McpClient } from "mrtr";
 
 import { KEY_TEXT, bundle, here, plainConfig, workerd } from "./lib.mjs";
@@ -39,6 +41,29 @@ test("the TypeScript SDK's client and a worker in workerd", async () => {
     child.stdout.on("data", (data) => (text += data));
     const code = await new Promise((done) => child.once("exit", done));
     assert.deepEqual([code, JSON.parse(text).version], [0, "2026-07-28"], text);
+  } finally {
+    await worker.stop();
+  }
+});
+
+test("the TypeScript SDK's client and the example worker, ledger and all", async () => {
+  const example = join(here, "examples/worker");
+  const config = readFileSync(join(example, "workerd.capnp"), "utf8");
+  const worker = await workerd(bundle(join(example, "worker.ts")), config, { env: { MRTR_KEYS: KEY_TEXT } });
+  try {
+    const info = { name: "peer", version: "0" };
+    const client = new Client(info, { versionNegotiation: { mode: "auto" }, capabilities: { elicitation: { form: {} } } });
+    const asked = [];
+    client.setRequestHandler("elicitation/create", async ({ params }) => {
+      asked.push(params.message);
+      return { action: "accept", content: asked.length === 1 ? { day: "2026-12-24", seating: "late" } : {} };
+    });
+    await client.connect(new StreamableHTTPClientTransport(new URL(worker.url)));
+    const { content } = await client.callTool({ name: "book", arguments: { people: 2 } });
+    assert.equal(content[0].text, "Booked for 2 on 2026-12-24, late seating.");
+    assert.deepEqual(asked, ["A table for 2: when?", "Book the late seating on 2026-12-24?"]);
+    assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
+    await client.close();
   } finally {
     await worker.stop();
   }

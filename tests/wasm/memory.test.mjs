@@ -85,6 +85,36 @@ test("what nobody holds any more gives its memory back: servers, clients, and ex
   }
 });
 
+test("an exchange that is abandoned gives its memory back at once, and so does one that is done: no garbage is collected", async () => {
+  const message = "a".repeat(20_000);
+  const inputRequests = { a: { method: "elicitation/create", params: { mode: "form", message, requestedSchema: { type: "object", properties: {} } } } };
+  const answering = async (_url, init) => {
+    const { id, params } = JSON.parse(new TextDecoder().decode(init.body));
+    const asked = { resultType: "input_required", requestState: "s", inputRequests };
+    const result = params.inputResponses === undefined ? asked : { resultType: "complete", content: [] };
+    return new Response(JSON.stringify({ jsonrpc: "2.0", id, result }), { headers: { "content-type": "application/json" } });
+  };
+  const client = new McpClient("http://mcp.test/mcp", { name: "c", version: "1", fetch: answering });
+  // Held to the end, so that no finalizer does it.
+  const held = [];
+  const some = async (count, end) => {
+    for (let n = 0; n < count; n++) {
+      const step = await client.startTool("t", {}, { elicitation: {} });
+      await end(step);
+      held.push(step);
+    }
+  };
+  const ends = [(step) => step.abandon(), async (step) => (step.answer("a", { action: "accept", content: {} }), assert.ok((await step.proceed()).done))];
+  for (const end of ends) {
+    await some(50, end);
+    const before = memories();
+    await some(500, end);
+    // Held, they would take 40 KB each: 20 MB.
+    assert.ok(memories() - before <= 1 << 20, `${before} bytes became ${memories()}`);
+  }
+  assert.equal(held.length, 1_100);
+});
+
 test("a trap poisons the instance: it is replaced, requests in it get -32603, later ones are served", async () => {
   const reports = [];
   let release;

@@ -11,8 +11,18 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use mrtr_core::Limits;
-use mrtr_tokio::server::{Anonymous, Bind, Endpoint, FromExtension, ReplyBody};
+use mrtr_core::{
+    Limits,
+    handler::Service,
+    server::{Config, Server},
+    wire::Implementation,
+};
+use mrtr_tokio::{
+    example_tools::{self, Inbox},
+    keys::KeySource,
+    server::{Anonymous, Bind, Endpoint, FromExtension, ReplyBody},
+};
+use serde_json::{Value, json};
 
 use crate::support::{call, headers, service};
 
@@ -93,6 +103,38 @@ async fn a_body_over_the_limit_is_refused_whatever_it_said() {
     let mut padded = body.clone();
     padded.push_str(&" ".repeat(1_000 - body.len()));
     assert_eq!(endpoint.call(post(&body, Pieces::whole(&padded))).await.status(), 200);
+}
+
+/// G-26: the example with a subject that changes between rounds. A yes to three files deletes no fourth one: it is asked
+/// again, and the yes to that question deletes what it named.
+#[tokio::test(start_paused = true)]
+async fn g26_a_yes_to_other_files_deletes_nothing() {
+    let inbox = Inbox::growing_every(Duration::from_secs(30));
+    let sealer = KeySource::Bytes(&[7; 32]).sealer("tests").unwrap();
+    let config = Config::new(Implementation::new("tests", "1"), sealer);
+    let service = example_tools::add(Service::new(Server::new(config)), &inbox).unwrap();
+    let endpoint = Endpoint::new(service, Anonymous::new());
+    let send = async |more: Value| {
+        let mut body: Value = serde_json::from_str(&call(1, "delete_files", "{}")).unwrap();
+        let params = body["params"].as_object_mut().unwrap();
+        params.extend(more.as_object().unwrap().clone());
+        let body = body.to_string();
+        let response = endpoint.call(post(&body, Pieces::whole(&body))).await;
+        serde_json::from_str::<Value>(&text(response).await).unwrap()["result"].take()
+    };
+    let yes = |asked: &Value| json!({"requestState": asked["requestState"], "inputResponses": {"sure": {"action": "accept"}}});
+    let message =
+        |asked: &Value| asked["inputRequests"]["sure"]["params"]["message"].as_str().unwrap().to_owned();
+
+    let first = send(json!({})).await;
+    assert!(message(&first).starts_with("Delete 3 files for ever?"), "{first}");
+    tokio::time::advance(Duration::from_secs(31)).await;
+    let second = send(yes(&first)).await;
+    assert!(message(&second).starts_with("Delete 4 files for ever?"), "{second}");
+    assert_eq!(inbox.files().len(), 4);
+    let done = send(yes(&second)).await;
+    assert_eq!(done["content"][0]["text"], "Deleted 4 files.");
+    assert!(inbox.files().is_empty());
 }
 
 /// A sender that is told no in the middle of its body is read for another second, so that it comes to look; not if it has
