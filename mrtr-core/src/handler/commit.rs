@@ -15,7 +15,8 @@ impl Ctx {
     /// reply and ends the list (A12). A step may leave further ones, which run after those that are there.
     ///
     /// The place for effects that must not happen twice: unlike the lines of the handler, it does not run
-    /// again. Once begun it is not cancelled by a closed connection.
+    /// again. Once begun it is not cancelled by a closed connection. What a detached task leaves after the attempt is
+    /// over is dropped.
     pub fn on_commit(&self, step: impl FnOnce() -> Result<(), RpcError> + Send + 'static) {
         self.on_commit_async(|| core::future::ready(step()));
     }
@@ -25,10 +26,12 @@ impl Ctx {
     where
         F: Future<Output = Result<(), RpcError>> + Send + 'static,
     {
-        self.shared
-            .lock()
-            .commits
-            .push_back(Box::new(move || Box::pin(LazyStep { step: Some(step), future: None })));
+        let step: Commit = Box::new(move || Box::pin(LazyStep { step: Some(step), future: None }));
+        let mut inner = self.shared.lock();
+        // Kept for a commit that never comes, one that holds this context would keep itself.
+        if !inner.tape.has_ended() {
+            inner.commits.push_back(step);
+        }
     }
 }
 

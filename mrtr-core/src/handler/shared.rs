@@ -124,9 +124,11 @@ impl Shared {
         if resolution.is_some() {
             return resolution;
         }
-        inner.wakers.put(ticket, waker);
+        let replaced = inner.wakers.put(ticket, waker);
         let waiting = core::mem::take(&mut inner.waiting);
         drop(inner);
+        // Foreign code, as waking is.
+        drop(replaced);
         self.nudge(waiting);
         None
     }
@@ -239,7 +241,8 @@ impl Shared {
 struct Wakers(Vec<Option<Waker>>);
 
 impl Wakers {
-    fn put(&mut self, ticket: Ticket, waker: &Waker) {
+    /// Gives back the one that stood there.
+    fn put(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
         let place = ticket.0 as usize;
         if place >= self.0.len() {
             if self.0.is_empty() {
@@ -248,10 +251,9 @@ impl Wakers {
             }
             self.0.resize_with(place + 1, || None);
         }
-        match self.0.get_mut(place) {
-            Some(Some(known)) => known.clone_from(waker),
-            Some(place) => *place = Some(waker.clone()),
-            None => {}
+        match self.0.get_mut(place)? {
+            Some(known) if known.will_wake(waker) => None,
+            known => known.replace(waker.clone()),
         }
     }
 

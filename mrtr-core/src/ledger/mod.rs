@@ -78,7 +78,10 @@
 //! round in the key is the sealed round, with the number of divergences in the upper 16 bits: a divergence drops
 //! rounds, whose numbers then come again (A8). An expired state that is opened all the same (soft expiry) is used by
 //! asking again: once, and not if it was used before it expired. So with a sealer that opens such states, entries are kept
-//! up to the exchange's deadline. Servers that answer an [`Exchange`](crate::server::Exchange) by themselves are not covered.
+//! up to the exchange's deadline. A replica without such a sealer keeps them shorter, and one with it would open what the
+//! other has forgotten: before you turn soft expiry on in a service with a ledger, set [`Policy::retention`] to
+//! [`Limits::exchange`](crate::Limits::exchange) on all replicas, and wait for as long. Servers that answer an
+//! [`Exchange`](crate::server::Exchange) by themselves are not covered.
 //!
 //! # For whoever carries it
 //!

@@ -241,6 +241,8 @@ impl Sealer {
     /// Opens an expired state too, marked [`expired`](Opened::expired), if that is its only fault and the exchange's
     /// deadline is still ahead. What the caller must then do: discard the answers that came with it and ask anew,
     /// keeping count and deadline.
+    ///
+    /// With a [`ledger`](crate::ledger), read there what comes first where replicas ran without it.
     #[must_use]
     pub fn soft_expiry(self) -> Self {
         Self { soft_expiry: true, ..self }

@@ -440,7 +440,7 @@ impl Inner<'_> {
         let round = (u32::from(self.journal.divergences) << 16) | (claims.round & 0xffff);
         let sealer = &self.server.config().sealer;
         let key = ledger::Key::new(sealer.audience(), *claims.exchange.as_bytes(), round);
-        // The last moment at which any replica opens it.
+        // The last moment at which this replica opens it, and any that is set up alike.
         let expires = if sealer.is_soft() { claims.deadline } else { claims.expires };
         Ok(ledger::Retry::new(key, digest, expires))
     }

@@ -4,7 +4,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     ops::ControlFlow,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -29,7 +29,7 @@ use crate::{
     server::{
         self, Bounds, Identity, Principals, ReplyBody,
         body::{Output, Producer},
-        drain::Sends,
+        drain::{self, Watched},
         entrance::{Entered, Entrance},
         exchange::{raised, restart},
         listen::{self, nothing_here},
@@ -124,9 +124,13 @@ impl core::fmt::Debug for Front {
 impl listen::Front for Front {
     async fn answer(&self, path: &str, request: Request<hyper::body::Incoming>) -> Response<ReplyBody> {
         match request.uri().path() {
-            "/healthz" | "/metrics" if request.uri().path() != path => operator(&self.shared, request).await,
             found if found == path => answer(Arc::clone(&self.shared), request).await,
-            _ => nothing_here(),
+            "/healthz" | "/metrics" => {
+                let (parts, body) = request.into_parts();
+                let response = operator(&self.shared, &parts).await;
+                drain::unread(Request::from_parts(parts, body), response).await
+            }
+            _ => drain::unread(request, nothing_here()).await,
         }
     }
 
@@ -144,9 +148,8 @@ impl listen::Front for Front {
 }
 
 /// A page for an operator, under the names of the endpoint only.
-async fn operator<B>(shared: &Shared, request: Request<B>) -> Response<ReplyBody> {
-    let (parts, _) = request.into_parts();
-    if let Ruled::Answer(response) = rules::judge(&shared.gate, &parts)
+async fn operator(shared: &Shared, parts: &Parts) -> Response<ReplyBody> {
+    if let Ruled::Answer(response) = rules::judge(&shared.gate, parts)
         && response.status() == StatusCode::FORBIDDEN
     {
         return response;
@@ -172,11 +175,12 @@ where
     B::Data: bytes::Buf,
 {
     let (parts, body) = request.into_parts();
-    let (sends, mut body) = (Sends::of(&parts), pin!(body));
-    match take(&shared, parts, body.as_mut()).await {
+    let body = pin!(body);
+    let mut body = Watched::new(&parts, body);
+    match take(&shared, parts, &mut body).await {
         ControlFlow::Continue((given, extra)) => respond(shared, given, extra).await,
         ControlFlow::Break(response) => {
-            sends.drain(body, response.status()).await;
+            body.drain(response.status()).await;
             response
         }
     }
@@ -186,7 +190,7 @@ where
 async fn take<B>(
     shared: &Shared,
     parts: Parts,
-    body: Pin<&mut B>,
+    body: &mut Watched<'_, B>,
 ) -> ControlFlow<Response<ReplyBody>, (Given, Extra)>
 where
     B: http_body::Body,

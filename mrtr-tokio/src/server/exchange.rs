@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     ReplyBody,
     body::{Output, Producer},
-    drain::Sends,
+    drain::Watched,
     endpoint::Shared,
     entrance::{Entered, Entrance},
     principal::Identity,
@@ -43,11 +43,12 @@ where
     B::Data: bytes::Buf,
 {
     let (parts, body) = request.into_parts();
-    let (sends, mut body) = (Sends::of(&parts), pin!(body));
-    match take(shared, parts, body.as_mut()).await {
+    let body = pin!(body);
+    let mut body = Watched::new(&parts, body);
+    match take(shared, parts, &mut body).await {
         ControlFlow::Continue((taken, extra)) => respond(taken, extra).await,
         ControlFlow::Break(response) => {
-            sends.drain(body, response.status()).await;
+            body.drain(response.status()).await;
             response
         }
     }
@@ -57,7 +58,7 @@ where
 async fn take<B>(
     shared: Arc<Shared>,
     parts: Parts,
-    body: Pin<&mut B>,
+    body: &mut Watched<'_, B>,
 ) -> ControlFlow<Response<ReplyBody>, (Taken, Extra)>
 where
     B: http_body::Body,

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Endpoint, ReplyBody, exchange::raised, patience::Patient, rules};
+use super::{Endpoint, ReplyBody, drain, exchange::raised, patience::Patient, rules};
 
 /// How [`serve`] serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,11 @@ pub(crate) trait Front: Send + Sync + 'static {
 
 impl Front for Endpoint {
     async fn answer(&self, path: &str, request: Request<Incoming>) -> Response<ReplyBody> {
-        if request.uri().path() == path { self.call(request).await } else { nothing_here() }
+        if request.uri().path() == path {
+            self.call(request).await
+        } else {
+            drain::unread(request, nothing_here()).await
+        }
     }
 
     fn close(&self) {

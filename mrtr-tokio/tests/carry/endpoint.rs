@@ -158,9 +158,57 @@ async fn who_still_sends_gets_to_read_why_it_was_refused() {
         let started = tokio::time::Instant::now();
         let mut request = post(&body, Pieces { pieces: vec![megabyte.clone(); pieces], endless });
         request.headers_mut().insert(header.0, header.1.parse().unwrap());
+        if header.0 == "expect" {
+            request.headers_mut().insert("accept", "text/plain".parse().unwrap());
+        }
         let status = endpoint.call(request).await.status().as_u16();
-        assert_eq!(status, if header.0 == "accept" { 406 } else { 413 }, "{header:?}");
+        assert_eq!(status, if header.0 == "x-more" { 413 } else { 406 }, "{header:?}");
         assert_eq!(started.elapsed(), Duration::from_secs(waits), "{header:?} {pieces} {endless}");
+    }
+}
+
+/// A body that, as many streams do, takes it ill to be asked again after its end.
+struct Once {
+    piece: Option<Result<Bytes, std::io::Error>>,
+    over: bool,
+}
+
+impl Body for Once {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        assert!(!self.over, "asked after its end");
+        let piece = self.piece.take();
+        self.over = !matches!(piece, Some(Ok(_)));
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_not_asked_after_its_end() {
+    let (service, _seen) = service(Limits::default());
+    let endpoint = Endpoint::builder(service, Anonymous::new()).legacy(Default::default()).build();
+    let text = call(1, "echo", r#"{"text":"hi"}"#);
+    let session = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+    let legacy = || {
+        let head =
+            Request::post("/mcp").header("Host", "localhost").header("Content-Type", "application/json");
+        head.header("Accept", "application/json, text/event-stream").body(()).unwrap()
+    };
+    let modern = || post(&text, Pieces::whole("")).map(drop);
+    let broken = Err(std::io::Error::other("broke off"));
+    for (head, piece, status) in [
+        (modern(), Some(Ok(Bytes::from(text.clone()))), 200),
+        (legacy(), Some(Ok(Bytes::from_static(session.as_bytes()))), 200),
+        (modern(), Some(broken), 400),
+        (modern(), None, 400),
+    ] {
+        let request = head.map(|()| Once { piece, over: false });
+        assert_eq!(endpoint.call(request).await.status(), status);
     }
 }
 

@@ -193,6 +193,19 @@ async fn a_message_over_the_limit_is_answered_and_not_reset() {
         assert_eq!(response.status, 413);
         assert!(response.body.contains("4194304"), "{}", response.body);
     }
+    // Nor where nothing is, nor once it was told to go on.
+    let mut peer = running.connect().await;
+    peer.write(&format!(
+        "POST /elsewhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{long}",
+        long.len()
+    ))
+    .await;
+    assert_eq!(peer.response().await.status, 404);
+    let mut peer = running.connect().await;
+    peer.write(&format!("{head}Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n")).await;
+    assert_eq!(peer.response().await.status, 100);
+    peer.write(&chunked(&long)).await;
+    assert_eq!(peer.response().await.status, 413);
 }
 
 #[tokio::test]

@@ -241,3 +241,22 @@ async fn a_saved_call_outlives_a_fault_of_this_machine() {
     assert!(out.contains(r#""key":"sure""#), "{out}");
     assert_eq!(std::fs::read(&long).unwrap(), before);
 }
+
+/// Nor is it lost with a result that nobody could read.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_saved_call_outlives_a_result_that_is_not_written() {
+    let (running, folder) = (server().await, Folder::new("unread"));
+    let (url, file) = (running.url(), folder.file("call"));
+    assert_eq!(run(&["call", &url, "name", "--save", &file]).await.2, 3);
+    let words = ["resume", &file, "--answer", r#"name="Ada""#, "--answer", "sure=accept"];
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = tokio::process::Command::new(MRTR);
+    let child = command.args(words).stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let ended = child.wait_with_output().await.unwrap();
+    let err = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && err.contains("standard output: No space left"), "{err}");
+    let (_, err, code) = run(&words).await;
+    assert_eq!(code, 0, "{err}");
+    assert!(!Path::new(&file).exists());
+}

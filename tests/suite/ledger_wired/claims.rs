@@ -267,3 +267,28 @@ fn a_state_that_was_used_stays_used_when_it_expires_r075() {
     assert_eq!(text(&bench.send(&answered)), "did 5");
     assert_eq!(counts.get(), (2, 2, 2));
 }
+
+/// R-075, B2: where soft expiry is turned on, entries of replicas without it have to be kept as long as states are opened
+/// then: a used one stays used.
+#[test]
+fn soft_expiry_comes_after_long_retention_r075() {
+    let mut policy = Policy::default();
+    policy.retention = mrtr_core::Limits::default().exchange;
+    let (mut hard, _) = Bench::committing_with(ledgered(policy));
+    let used = hard.state();
+    let retry = hard.retry(&used, 1);
+    let done = hard.send(&retry);
+    assert_eq!(text(&done), "did 1");
+    let mut config = ledgered(policy);
+    config.sealer = config.sealer.soft_expiry();
+    let (mut soft, counts) = Bench::committing_with(config);
+    (soft.store, soft.now, soft.draws, soft.id) = (hard.store, hard.now, 1_000, 50);
+    for _ in 0..4 {
+        soft.pass(Duration::from_secs(720));
+        let again = soft.retry(&used, 1);
+        assert!(same(&soft.send(&again), &done));
+        let other = soft.retry(&used, 2);
+        assert_eq!(error(&soft.send(&other)), REFUSED);
+    }
+    assert_eq!(counts.get(), (0, 0, 0));
+}

@@ -267,3 +267,47 @@ async fn an_ask_that_finishing_withdraws_ends_where_it_is_waited_for() {
     }
     settled(before).await;
 }
+
+/// A12: what is left for a commit after the attempt is over is dropped, and keeps nothing: also a step that holds its own
+/// context.
+#[tokio::test(start_paused = true)]
+async fn a12_a_step_that_comes_too_late_is_dropped() {
+    let (sender, mut contexts) = mpsc::unbounded_channel();
+    let mut room = Room::new(move |ctx: Ctx| {
+        let _ = sender.send(ctx);
+        async { Ok(ToolResult::text("done")) }
+    });
+    assert_eq!(room.call(json!({})).await.text(), "done");
+    let ctx = contexts.recv().await.unwrap();
+    let held = Arc::new(());
+    let (own, also) = (ctx.clone(), Arc::clone(&held));
+    ctx.on_commit(move || {
+        drop((own, also));
+        Ok(())
+    });
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Wakers run foreign code, also when the last of one is dropped: never under the lock.
+#[tokio::test(start_paused = true)]
+async fn a_waker_that_is_replaced_may_use_the_context() {
+    struct Uses(std::sync::Mutex<Option<Ctx>>);
+    impl std::task::Wake for Uses {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Uses {
+        fn drop(&mut self) {
+            let ctx = self.0.lock().unwrap().take();
+            ctx.unwrap().on_commit(|| Ok(()));
+        }
+    }
+    let mut room = Room::new(|ctx: Ctx| async move {
+        let mut ask = number(&ctx, "a");
+        let waker = std::task::Waker::from(Arc::new(Uses(std::sync::Mutex::new(Some(ctx.clone())))));
+        assert!(std::pin::Pin::new(&mut ask).poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        Ok(ToolResult::text(shown(ask.await)))
+    });
+    let first = room.call(json!({})).await;
+    assert_eq!(room.retry(&first, json!({"a": n(5)})).await.text(), "5");
+}

@@ -140,11 +140,11 @@ pub(crate) fn read(text: &str, request: &InputRequest<'_>) -> Result<Answer, Str
 
 /// The action of a whole answer, as it would stand on the wire: `{"action":"decline"}`. A form that has such a field
 /// itself is answered with its content.
-fn whole(json: Json<'_>, request: &InputRequest<'_>) -> Option<Action> {
+pub(crate) fn whole(json: Json<'_>, request: &InputRequest<'_>) -> Option<Action> {
     let action = Action::from_name(&json.get("action")?.as_string()?)?;
     let others = json.members()?.any(|(name, _)| !matches!(&*name, "action" | "content"));
-    let schema = request.requested_schema().and_then(|schema| Schema::read(schema).ok());
-    let a_field = schema.is_some_and(|schema| schema.field("action").is_some());
+    let fields = request.requested_schema().and_then(|schema| schema.get("properties"));
+    let a_field = fields.is_some_and(|fields| fields.get("action").is_some());
     (!others && !a_field).then_some(action)
 }
 

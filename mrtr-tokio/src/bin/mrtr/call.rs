@@ -178,7 +178,7 @@ fn raw(text: &str) -> Value {
 /// With `--json`, standard output says what went wrong, too.
 fn said(failure: Failure, answering: &Answering, more: Value) -> Failure {
     if answering.json {
-        show::result(&failure.json(more));
+        show::json(&failure.json(more));
     }
     failure
 }
@@ -186,7 +186,7 @@ fn said(failure: Failure, answering: &Answering, more: Value) -> Failure {
 fn result(reply: &Reply, answering: &Answering) -> Result<u32, Failure> {
     let (text, failed) = show::called(reply.result());
     if answering.json {
-        show::result(reply.result().as_str());
+        show::json(reply.result().as_str());
     } else if !failed {
         show::result(&text);
     }
@@ -203,7 +203,7 @@ async fn list(client: &Client, call: &Call) -> Result<(), Failure> {
     let name = if call.kind == Kind::Resource { "uri" } else { "name" };
     for json in all {
         if call.answering.json {
-            show::result(&json);
+            show::json(&json);
             continue;
         }
         let Ok(declared) = Json::parse(&json, &Limits::default()) else { continue };

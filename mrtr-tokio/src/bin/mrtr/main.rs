@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         (Err(failure), _) => failure,
     };
     if json && !show::printed() {
-        show::result(&failure.json(serde_json::Value::Null));
+        show::json(&failure.json(serde_json::Value::Null));
     }
     show::complain(&failure.text);
     ExitCode::from(failure.exit.code())
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 /// What was typed is no command, or asks for help. A script that wants JSON gets it here, too.
 fn misread(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && args::json_is_wanted(std::env::args_os()) {
-        show::result(&Failure::usage(error.to_string().trim_end()).json(serde_json::Value::Null));
+        show::json(&Failure::usage(error.to_string().trim_end()).json(serde_json::Value::Null));
     }
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { 0 })

@@ -38,8 +38,8 @@ pub(crate) async fn run(resume: Resume) -> Result<(), Failure> {
     let said = tell(done, &client, &resume.answering, &Aside::Into(&store), &terminal);
     client.close().await;
     // An error of the server's may be about the state, and then the call is over; or about this moment. One of this
-    // machine's, a full disk for example, is no reason to lose what is there.
-    if over {
+    // machine's, a full disk for example, is no reason to lose what is there: a result that nobody could read is none.
+    if over && show::lost().is_none() {
         store.remove();
     }
     said.map(|_| ())

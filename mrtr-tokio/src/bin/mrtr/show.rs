@@ -13,13 +13,15 @@ use mrtr_core::jsonrpc::Json;
 
 use crate::screen;
 
-/// Text of a peer without what a terminal would obey: control characters, and marks that turn the direction of
-/// writing around. Line breaks and tabs stay.
+/// What a terminal would obey: control characters but line breaks and tabs, and marks that turn the direction of writing
+/// around.
+fn harmful(letter: char) -> bool {
+    (letter.is_control() && !matches!(letter, '\n' | '\t'))
+        || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
+}
+
+/// Text of a peer without what a terminal would obey.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let harmful = |letter: char| {
-        (letter.is_control() && !matches!(letter, '\n' | '\t'))
-            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
-    };
     if text.contains(harmful) {
         Cow::Owned(text.chars().map(|letter| if harmful(letter) { '\u{fffd}' } else { letter }).collect())
     } else {
@@ -66,6 +68,24 @@ pub(crate) fn result(text: &str) {
         }
         Ok(()) | Err(_) => {}
     }
+}
+
+/// JSON, whose meaning stays: what a terminal would obey can stand in strings only, and is written as an escape there.
+pub(crate) fn json(text: &str) {
+    result(&escaped(text));
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            // Space between tokens.
+            '\r' => escaped.push(' '),
+            letter if harmful(letter) => escaped.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
 }
 
 pub(crate) fn note(text: &str) {
@@ -131,5 +151,15 @@ mod tests {
         assert_eq!(harmless("a\u{1b}[2Jb\rc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d");
         assert_eq!(line("a\nb\u{7}c", 9), "a b\u{fffd}c");
         assert_eq!(line("abcdef", 3), "abc…");
+    }
+
+    /// What is written as JSON is read as what it was.
+    #[test]
+    fn json_keeps_its_meaning() {
+        let text = "a\u{200f}b\u{202e}c\u{7f}d\u{9b}\n\u{2066}";
+        let json = serde_json::json!({"text": text});
+        let shown = escaped(&format!("{json:#}\r\n"));
+        assert!(!shown.contains(harmful), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
     }
 }

@@ -29,11 +29,11 @@ pub(crate) async fn run(args: &Inspect) -> Result<(), Failure> {
     let token = token(&args.token)?;
     let found = look(&token, ring.as_ref(), args, digest.as_ref())?;
     let now = Clock::system().now();
-    show::result(&if args.json {
-        serde_json::to_string_pretty(&found.json(now, args.show_answers)).map_err(Failure::new)?
+    if args.json {
+        show::json(&serde_json::to_string_pretty(&found.json(now, args.show_answers)).map_err(Failure::new)?);
     } else {
-        found.text(now, args.show_answers)
-    });
+        show::result(&found.text(now, args.show_answers));
+    }
     match found.problem {
         None => Ok(()),
         Some(problem) => Err(Failure::new(problem)),

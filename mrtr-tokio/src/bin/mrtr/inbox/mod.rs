@@ -8,7 +8,7 @@ use mrtr_core::{
     Limits,
     form::Schema,
     jsonrpc::Json,
-    wire::{InputRequest, Root},
+    wire::{Action, InputRequest, Root},
 };
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
         return Err(Failure::usage("which inbox? mrtr inbox --inbox ADDR|PATH …"));
     };
     let opened = inbox.token.open(place)?;
-    let ask = async |request: Value| speak::ask(&opened, &request).await;
+    let ask = async |request: Value| speak::ask(&opened, &request.to_string()).await;
     match &inbox.what {
         What::List => {
             let listed = ask(json!({"op": "list"})).await?;
@@ -80,13 +80,14 @@ pub(crate) async fn run(inbox: Inbox) -> Result<(), Failure> {
         }
         What::Show { id } => {
             let listed = ask(json!({"op": "list"})).await?;
-            show::result(&serde_json::to_string_pretty(entry(&listed, *id)?).map_err(Failure::new)?);
+            show::json(&serde_json::to_string_pretty(entry(&listed, *id)?).map_err(Failure::new)?);
         }
         What::Answer { id, answer } => {
             // What is asked says what the answer means: nothing but a yes is one to a question of yes or no.
             let listed = ask(json!({"op": "list"})).await?;
             let answer = meant(answer.trim(), entry(&listed, *id)?)?;
-            answered(&ask(json!({"op": "answer", "id": id, "answer": answer})).await?, *id)?;
+            let request = format!(r#"{{"op":"answer","id":{id},"answer":{answer}}}"#);
+            answered(&speak::ask(&opened, &request).await?, *id)?;
         }
         What::Decline { id } => answered(&ask(json!({"op": "decline", "id": id})).await?, *id)?,
     }
@@ -117,44 +118,64 @@ fn answered(reply: &Value, id: u64) -> Result<(), Failure> {
     }
 }
 
-/// An answer on the wire, of a text that was typed for this question.
-fn meant(text: &str, entry: &Value) -> Result<Value, Failure> {
+/// An answer on the wire, JSON text, of a text that was typed for this question. What was typed stays as it is: a number is
+/// not what another program would make of it.
+fn meant(text: &str, entry: &Value) -> Result<String, Failure> {
     let no_question = |_| Failure::with(Exit::Protocol, "the inbox's reply has no question that can be read");
     let question = entry.get("question").map(Value::to_string).unwrap_or_default();
     let question = Json::parse(&question, &Limits::default()).map_err(|_| no_question(()))?;
     let request = InputRequest::from_json(question).map_err(|_| no_question(()))?;
-    let value = |text: &str| {
-        serde_json::from_str::<Value>(text)
-            .map_err(|error| Failure::usage(format_args!("the answer is not JSON: {error}")))
-    };
-    // The content of a form that is none of the protocol's is judged by the server alone.
-    if request.requested_schema().is_some_and(|schema| Schema::read(schema).is_err()) {
-        return match text {
-            "decline" | "cancel" => Ok(json!({"action": text})),
-            content => Ok(json!({"action": "accept", "content": value(content)?})),
-        };
-    }
-    let answer = answers::read(text, &request)
-        .map_err(|problem| Failure::usage(format_args!("the answer: {problem}")))?;
-    Ok(match answer {
-        Answer::Accept(content) => json!({"action": "accept", "content": value(&content)?}),
-        Answer::AcceptUrl => json!({"action": "accept"}),
-        Answer::Decline => json!({"action": "decline"}),
-        Answer::Cancel => json!({"action": "cancel"}),
-        Answer::Sampling(reply) => value(&reply)?,
+    let is_foreign = request.requested_schema().is_some_and(|schema| Schema::read(schema).is_err());
+    let answer = if is_foreign { foreign(text, &request) } else { answers::read(text, &request) };
+    let answer = answer.map_err(|problem| Failure::usage(format_args!("the answer: {problem}")))?;
+    let on_wire = match answer {
+        Answer::Accept(content) => format!(r#"{{"action":"accept","content":{content}}}"#),
+        Answer::AcceptUrl => String::from(r#"{"action":"accept"}"#),
+        Answer::Decline => String::from(r#"{"action":"decline"}"#),
+        Answer::Cancel => String::from(r#"{"action":"cancel"}"#),
+        Answer::Sampling(reply) => reply,
         Answer::Roots(roots) => {
             let root = |root: &Root| match &root.name {
                 Some(name) => json!({"uri": root.uri, "name": name}),
                 None => json!({"uri": root.uri}),
             };
-            json!({"roots": roots.iter().map(root).collect::<Vec<_>>()})
+            json!({"roots": roots.iter().map(root).collect::<Vec<_>>()}).to_string()
         }
-    })
+    };
+    // A line is a request: in JSON a line break is nothing but space.
+    Ok(on_wire.replace(['\n', '\r'], " "))
+}
+
+/// The same for a form that is none of the protocol's, whose content its server alone can judge.
+fn foreign(text: &str, request: &InputRequest<'_>) -> Result<Answer, String> {
+    let said = |action| match action {
+        Action::Accept => Answer::Accept(String::from("{}")),
+        Action::Decline => Answer::Decline,
+        Action::Cancel => Answer::Cancel,
+    };
+    if let Some(action) = Action::from_name(text) {
+        return Ok(said(action));
+    }
+    let json = Json::parse(text, &Limits::default()).map_err(answers::fault)?;
+    let content = match answers::whole(json, request) {
+        Some(Action::Accept) => json.get("content").unwrap_or(Json::EMPTY_OBJECT),
+        Some(action) => return Ok(said(action)),
+        None => json,
+    };
+    if content.is_object() {
+        Ok(Answer::Accept(content.as_str().into()))
+    } else {
+        Err(String::from("the content of a form is an object"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read_as(text: &str, entry: &Value) -> Result<Value, Failure> {
+        meant(text, entry).map(|json| serde_json::from_str(&json).unwrap())
+    }
 
     /// R-098: what is no yes becomes none on its way, whatever the question is.
     #[test]
@@ -165,29 +186,53 @@ mod tests {
         };
         let sure = form(json!({}));
         for no_yes in [r#"{"sure":false}"#, r#"{"action":"no"}"#, "false", "no", "null", ""] {
-            assert_eq!(meant(no_yes, &sure).unwrap_err().exit, Exit::Usage, "{no_yes}");
+            assert_eq!(read_as(no_yes, &sure).unwrap_err().exit, Exit::Usage, "{no_yes}");
         }
-        assert_eq!(meant("accept", &sure).unwrap(), json!({"action": "accept", "content": {}}));
-        assert_eq!(meant("decline", &sure).unwrap(), json!({"action": "decline"}));
+        assert_eq!(read_as("accept", &sure).unwrap(), json!({"action": "accept", "content": {}}));
+        assert_eq!(read_as("decline", &sure).unwrap(), json!({"action": "decline"}));
         let days = form(json!({"days": {"type": "integer"}}));
         let accepted = json!({"action": "accept", "content": {"days": -3}});
         for text in ["-3", r#"{"days":-3}"#, r#"{"action":"accept","content":{"days":-3}}"#] {
-            assert_eq!(meant(text, &days).unwrap(), accepted, "{text}");
+            assert_eq!(read_as(text, &days).unwrap(), accepted, "{text}");
         }
         // Whether this fits is not known here.
         let foreign = form(json!({"deep": {"type": "object"}}));
         let accepted = json!({"action": "accept", "content": {"deep": {}}});
-        assert_eq!(meant(r#"{"deep":{}}"#, &foreign).unwrap(), accepted);
-        assert_eq!(meant("cancel", &foreign).unwrap(), json!({"action": "cancel"}));
+        assert_eq!(read_as(r#"{"deep":{}}"#, &foreign).unwrap(), accepted);
+        assert_eq!(read_as(r#"{"action":"accept","content":{"deep":{}}}"#, &foreign).unwrap(), accepted);
+        for (text, action) in [("cancel", "cancel"), (r#"{"action":"decline"}"#, "decline")] {
+            assert_eq!(read_as(text, &foreign).unwrap(), json!({"action": action}), "{text}");
+        }
+        for none in ["null", "5", "\"accept\"", r#"{"action":"accept","content":null}"#, r#"{"a":1,"a":2}"#] {
+            assert_eq!(read_as(none, &foreign).unwrap_err().exit, Exit::Usage, "{none}");
+        }
+        // A field of that name is answered, and says nothing about the form.
+        let named = form(json!({"action": {"type": "object"}}));
+        let accepted = json!({"action": "accept", "content": {"action": "decline"}});
+        assert_eq!(read_as(r#"{"action":"decline"}"#, &named).unwrap(), accepted);
         let ask = |method: &str, params: Value| json!({"question": {"method": method, "params": params}});
         let roots = ask("roots/list", json!({}));
         let listed = json!({"roots": [{"uri": "file:///a"}]});
         for text in [r#"["file:///a"]"#, r#"{"roots":[{"uri":"file:///a"}]}"#] {
-            assert_eq!(meant(text, &roots).unwrap(), listed, "{text}");
+            assert_eq!(read_as(text, &roots).unwrap(), listed, "{text}");
         }
         let model = ask("sampling/createMessage", json!({"messages": [], "maxTokens": 1}));
-        assert_eq!(meant("\"Short.\"", &model).unwrap()["content"]["text"], "Short.");
-        assert_eq!(meant("1", &json!({"question": {}})).unwrap_err().exit, Exit::Protocol);
+        assert_eq!(read_as("\"Short.\"", &model).unwrap()["content"]["text"], "Short.");
+        assert_eq!(read_as("1", &json!({"question": {}})).unwrap_err().exit, Exit::Protocol);
+    }
+
+    /// Nothing is read into another program's numbers on the way, and a request is one line.
+    #[test]
+    fn what_was_typed_stays_as_it_is() {
+        for kind in ["number", "object"] {
+            let schema = json!({"type": "object", "properties": {"n": {"type": kind}}});
+            let params = json!({"message": "?", "requestedSchema": schema});
+            let entry = json!({"question": {"method": "elicitation/create", "params": params}});
+            for number in ["12345678901234567890123", "9007199254740993.5"] {
+                let said = meant(&format!("{{\n\"n\":\r\n{number}}}"), &entry).unwrap();
+                assert!(said.contains(number) && !said.contains(['\n', '\r']), "{said}");
+            }
+        }
     }
 
     /// What is no reply of an inbox is no success, whatever was asked.

@@ -24,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a reply: all questions that wait, thousands of them. Whatever is at the address may send without end.
 const REPLY_BYTES: usize = 64 << 20;
 
-pub(super) async fn ask(inbox: &Opened, request: &Value) -> Result<Value, Failure> {
+pub(super) async fn ask(inbox: &Opened, request: &str) -> Result<Value, Failure> {
     ask_within(inbox, request, REPLY_BYTES).await
 }
 
-async fn ask_within(inbox: &Opened, request: &Value, limit: usize) -> Result<Value, Failure> {
+async fn ask_within(inbox: &Opened, request: &str, limit: usize) -> Result<Value, Failure> {
     let asked = async {
         match inbox {
             Opened::Socket(path) => at_socket(path, request, limit).await,
@@ -51,7 +51,7 @@ async fn ask_within(inbox: &Opened, request: &Value, limit: usize) -> Result<Val
     }
 }
 
-async fn at_socket(path: &Path, request: &Value, limit: usize) -> Result<Value, Failure> {
+async fn at_socket(path: &Path, request: &str, limit: usize) -> Result<Value, Failure> {
     let lost = |error: &dyn Display| Failure::with(Exit::Transport, format!("{}: {error}", path.display()));
     let mut stream = UnixStream::connect(path).await.map_err(|error| lost(&error))?;
     stream.write_all(format!("{request}\n").as_bytes()).await.map_err(|error| lost(&error))?;
@@ -72,7 +72,7 @@ async fn at_socket(path: &Path, request: &Value, limit: usize) -> Result<Value, 
 async fn at_address(
     address: SocketAddr,
     token: &InboxToken,
-    request: &Value,
+    request: &str,
     limit: usize,
 ) -> Result<Value, Failure> {
     let lost = |error: &dyn Display| Failure::with(Exit::Transport, format!("{address}: {error}"));
@@ -138,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    fn list() -> Value {
-        serde_json::json!({"op": "list"})
+    fn list() -> String {
+        String::from(r#"{"op":"list"}"#)
     }
 
     fn token() -> InboxToken {
