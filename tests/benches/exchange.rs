@@ -6,5 +6,5 @@ use std::process::ExitCode;
 use mrtr_tests::bench;
 
 fn main() -> ExitCode {
-    bench::main(bench::cases())
+    bench::main(bench::cases(), bench::growth())
 }

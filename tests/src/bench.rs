@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! exchange list                the names, a line each
+//! exchange growth              the names of what is run with few elements and with eight times as many, a line each
 //! exchange repeat NAME N       runs it N times: what an instruction counter watches
 //! exchange time NAME           nanoseconds of one run: the median of many batches
 //! allocations NAME             allocations and bytes allocated by one run
 //! ```
 
 mod cases;
+mod growth;
 
 use std::{
     env,
@@ -16,6 +18,7 @@ use std::{
 };
 
 pub use cases::cases;
+pub use growth::growth;
 
 /// Something to measure: a name and what one run does. It must do the same work in every run.
 pub struct Case {
@@ -36,26 +39,35 @@ pub type Allocated = fn(&mut dyn FnMut()) -> (u64, u64);
 
 /// Does what the command line asks for: lists, repeats, measures time.
 #[must_use]
-pub fn main(mut cases: Vec<Case>) -> ExitCode {
+pub fn main(mut cases: Vec<Case>, mut growth: Vec<Case>) -> ExitCode {
     let words = words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (verb, name, count) = match *words.as_slice() {
         [verb] => (verb, "", None),
         [verb, name] => (verb, name, None),
         [verb, name, count] => (verb, name, count.parse().ok()),
-        _ => return usage("list | repeat NAME N | time NAME"),
+        _ => return usage(VERBS),
     };
-    if verb == "list" {
-        cases.iter().for_each(|case| println!("{}", case.name));
-        return ExitCode::SUCCESS;
+    match verb {
+        "list" => {
+            cases.iter().for_each(|case| println!("{}", case.name));
+            return ExitCode::SUCCESS;
+        }
+        "growth" => {
+            growth.iter().for_each(|case| println!("{}", case.name));
+            return ExitCode::SUCCESS;
+        }
+        _ => cases.append(&mut growth),
     }
     match (verb, count, find(&mut cases, name)) {
         ("repeat", Some(count), Some(run)) => (0..count).for_each(|_: u32| run()),
         ("time", None, Some(run)) => println!("{:.0}", nanoseconds(run)),
-        _ => return usage("list | repeat NAME N | time NAME"),
+        _ => return usage(VERBS),
     }
     ExitCode::SUCCESS
 }
+
+const VERBS: &str = "list | growth | repeat NAME N | time NAME";
 
 /// Counts the allocations of the case that the command line names, after a few runs that may fill what stays.
 #[must_use]

@@ -3,7 +3,6 @@
 mod degrading;
 mod elsewhere;
 mod json_text;
-mod many;
 mod return_style;
 mod scripts;
 mod tickets;
