@@ -33,7 +33,7 @@ pub enum CallFailure {
     NoMessage,
     /// The response is over `Limits::message_bytes`.
     TooLarge {
-        /// That bound.
+        /// That bound, in bytes.
         limit: usize,
     },
     /// There are no credentials to send.

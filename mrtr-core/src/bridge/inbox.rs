@@ -90,7 +90,7 @@ pub enum InboxError {
     /// Longer than the limit.
     #[error("the answer is over the limit of {limit} bytes (Limits::answer_bytes)")]
     TooLarge {
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }

@@ -72,7 +72,7 @@ pub enum StartError {
     TooLarge {
         /// Bytes of the request.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }

@@ -45,13 +45,13 @@ pub enum Stopped {
     /// No retry with answers is left (B-58).
     #[error("the server asks again after {limit} retries (Policy::retries)")]
     Retries {
-        /// The bound.
+        /// The bound, in retries.
         limit: u32,
     },
     /// No state-only retry is left (B-57).
     #[error("the server defers again after {limit} state-only rounds (Limits::state_only_rounds)")]
     StateOnlyRounds {
-        /// The bound.
+        /// The bound, in state-only rounds.
         limit: u32,
     },
     /// The time of the exchange is up, or would be before the next request may go out.
@@ -65,7 +65,7 @@ pub enum Stopped {
     RetryTooLarge {
         /// Bytes of the retry without answers.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// A question that was declined comes again.

@@ -114,7 +114,7 @@ pub enum Reason {
     TooLarge {
         /// Bytes of the request.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }

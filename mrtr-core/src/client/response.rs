@@ -61,7 +61,7 @@ pub enum AnswerError {
     TooLarge {
         /// Bytes of the answer.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }

@@ -50,7 +50,7 @@ pub enum ResumeError {
     TooLarge {
         /// Bytes of it.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// It does not open under the sealer.

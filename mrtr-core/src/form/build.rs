@@ -203,7 +203,7 @@ pub enum FormError {
     /// More fields than [`FIELDS_MAX`].
     #[error("the form has more than {limit} fields (FIELDS_MAX)")]
     TooManyFields {
-        /// The bound.
+        /// The bound, in fields.
         limit: usize,
     },
     /// A field is at fault.

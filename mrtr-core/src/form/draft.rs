@@ -327,7 +327,7 @@ pub enum FieldProblem {
     /// More options than [`OPTIONS_MAX`].
     #[error("there are more than {limit} options (OPTIONS_MAX)")]
     TooManyOptions {
-        /// The bound.
+        /// The bound, in options.
         limit: usize,
     },
     /// The lower bound is above the upper one, or above the number of options.

@@ -96,13 +96,13 @@ pub enum Problem {
     /// Fewer code points than `minLength`.
     #[error("must have at least {}", count(*min, "character"))]
     TooShort {
-        /// The bound.
+        /// The bound, in code points.
         min: u64,
     },
     /// More code points than `maxLength`.
     #[error("must have at most {}", count(*max, "character"))]
     TooLong {
-        /// The bound.
+        /// The bound, in code points.
         max: u64,
     },
     /// Not written in the format.
@@ -129,13 +129,13 @@ pub enum Problem {
     /// Fewer items than `minItems`.
     #[error("must have at least {}", count(*min, "item"))]
     TooFew {
-        /// The bound.
+        /// The bound, in items.
         min: u64,
     },
     /// More items than `maxItems`.
     #[error("must have at most {}", count(*max, "item"))]
     TooMany {
-        /// The bound.
+        /// The bound, in items.
         max: u64,
     },
     /// The content as a whole is no object.

@@ -329,13 +329,13 @@ pub enum SchemaProblem {
     /// More fields than [`FIELDS_MAX`].
     #[error("has more than {limit} fields (FIELDS_MAX)")]
     TooManyFields {
-        /// The bound.
+        /// The bound, in fields.
         limit: usize,
     },
     /// More options than [`OPTIONS_MAX`].
     #[error("has more than {limit} options (OPTIONS_MAX)")]
     TooManyOptions {
-        /// The bound.
+        /// The bound, in options.
         limit: usize,
     },
     /// `required` names a field that the form does not have.

@@ -106,7 +106,7 @@ pub enum GateFault {
     /// `Content-Length` is over `Limits::message_bytes`.
     #[error("the body is over the limit of {limit} bytes")]
     TooLarge {
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// `Content-Length` is no number.

@@ -72,7 +72,7 @@ pub enum ParamFault {
     /// More annotations than [`ParamHeaders::MAX`].
     #[error("more than {limit} x-mcp-header annotations (ParamHeaders::MAX)")]
     TooMany {
-        /// The bound.
+        /// The bound, in annotations.
         limit: usize,
     },
 }

@@ -20,7 +20,7 @@ pub enum Refusal {
     TooLarge {
         /// Bytes of the message.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// Not UTF-8.
@@ -35,13 +35,13 @@ pub enum Refusal {
     /// Nested deeper than `Limits::depth`.
     #[error("message is nested deeper than {limit} (Limits::depth)")]
     TooDeep {
-        /// The bound.
+        /// The bound, in levels.
         limit: usize,
     },
     /// More values than `Limits::nodes`.
     #[error("message has more than {limit} values (Limits::nodes)")]
     TooManyNodes {
-        /// The bound.
+        /// The bound, in values.
         limit: usize,
     },
     /// A name stands twice in one object (G-38).

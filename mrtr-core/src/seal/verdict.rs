@@ -135,7 +135,7 @@ pub enum SealError {
     TooManyRounds {
         /// The count.
         rounds: u32,
-        /// Its cap.
+        /// Its cap, in rounds.
         limit: u32,
     },
     /// More state-only rounds than their cap, so the state would be refused.
@@ -143,7 +143,7 @@ pub enum SealError {
     TooManyStateOnlyRounds {
         /// The count.
         rounds: u32,
-        /// Its cap.
+        /// Its cap, in state-only rounds.
         limit: u32,
     },
     /// The suite only signs, and what was to be sealed must not be readable.
@@ -154,7 +154,7 @@ pub enum SealError {
     TicketKey {
         /// Its bytes.
         size: usize,
-        /// The most it may have.
+        /// The most it may have, in bytes.
         limit: usize,
     },
     /// A blob longer than the suite's algorithm can take (64 GiB).

@@ -58,7 +58,7 @@ pub enum Fault {
         what: &'static str,
         /// The field of `Limits`.
         field: &'static str,
-        /// The bound.
+        /// The bound, in what `what` names.
         limit: usize,
     },
     /// A question that goes out now could not be answered in time.

@@ -48,7 +48,7 @@ pub enum ResultFault {
     /// More asks than the limit.
     #[error("result.inputRequests has more than {limit} entries (Limits::asks_accepted)")]
     TooManyAsks {
-        /// The bound.
+        /// The bound, in asks.
         limit: usize,
     },
     /// A key that names no text (a lone surrogate): it could not be answered under the same key.
@@ -70,7 +70,7 @@ pub enum ResultFault {
     StateTooLarge {
         /// Bytes of the state.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// Neither questions nor a state (G-03), or an empty map without a state (G-02).

@@ -37,7 +37,7 @@ pub enum CallError {
     /// Too many calls are under way.
     #[error("more than {limit} calls at a time (ConnectionConfig::calls)")]
     TooMany {
-        /// The bound.
+        /// The bound, in calls.
         limit: usize,
     },
     /// No message came back.
@@ -62,7 +62,7 @@ pub enum CallError {
     /// A legacy server asks too often in one call.
     #[error("the server asks more than {limit} times in one call (ConnectionConfig::asks_per_call)")]
     TooManyAsks {
-        /// The bound.
+        /// The bound, in asks.
         limit: u32,
     },
     /// The retry was not sent.

@@ -39,7 +39,7 @@ pub enum WireError {
     /// The reply, or an event before it, is over the limit.
     #[error("the reply is over the limit of {limit} bytes (Limits::message_bytes)")]
     TooLarge {
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }

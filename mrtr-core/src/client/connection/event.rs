@@ -205,7 +205,7 @@ pub enum Failure {
     /// A message over `Limits::message_bytes` came, which may have been the reply.
     #[error("a message over the limit of {limit} bytes came (Limits::message_bytes)")]
     Overlong {
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// The reply did not come in time; the request was cancelled.
@@ -232,7 +232,7 @@ pub enum Failure {
     /// A legacy server asks too often in one call.
     #[error("the server asks more than {limit} times in one call (ConnectionConfig::asks_per_call)")]
     TooManyAsks {
-        /// The bound.
+        /// The bound, in asks.
         limit: u32,
     },
     /// The request cannot be made.
@@ -253,7 +253,7 @@ pub enum CallError {
     /// Too many calls are under way.
     #[error("more than {limit} calls at a time (ConnectionConfig::calls)")]
     TooMany {
-        /// The bound.
+        /// The bound, in calls.
         limit: usize,
     },
     /// The server is gone.

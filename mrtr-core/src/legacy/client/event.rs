@@ -140,7 +140,7 @@ pub enum Failure {
     /// A line or event over `Limits::message_bytes` came, which may have been the reply.
     #[error("a message over the limit of {limit} bytes came (Limits::message_bytes)")]
     Overlong {
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
     /// Nothing came in time (`ClientConfig::request_timeout`, `ClientConfig::request_longest`). The server was told.

@@ -30,7 +30,7 @@ pub enum RequestError {
     /// Too many requests are under way.
     #[error("more than {limit} requests at a time (ClientConfig::calls)")]
     TooManyCalls {
-        /// The bound.
+        /// The bound, in requests.
         limit: usize,
     },
     /// The message would be over the limit.
@@ -38,7 +38,7 @@ pub enum RequestError {
     TooLarge {
         /// Bytes of the message.
         bytes: usize,
-        /// The bound.
+        /// The bound, in bytes.
         limit: usize,
     },
 }
