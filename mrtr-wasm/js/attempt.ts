@@ -18,6 +18,9 @@ const STORE = 5;
 const COMMIT = 6;
 const SUSPENDED = 7;
 
+/** Turns of what has settled that a handler has before its questions go out. An `await` takes one to three. */
+const TURNS = 128;
+
 /** A comment goes out after so much silence, so that nobody takes the connection for dead (R-180). */
 const KEEP_ALIVE_MS = 15_000;
 
@@ -298,14 +301,19 @@ export class Attempt {
   }
 
   /**
-   * Says, after everything that needs no answer has settled, that the handler gets no further. One macrotask is enough
-   * for siblings in a `Promise.all`. A recorded round needs less: what it waits for is known (A3), and all that matters is
-   * that a handler which returns over an open ask has done so (A9).
+   * Says, after everything that needs no answer has settled, that the handler gets no further. Siblings in a `Promise.all`
+   * have as many turns of what has settled as this, counted anew from each ask; a macrotask would cost more than all else
+   * in a round where it crosses into a worker's runtime, and would make it a matter of luck which I/O still counts.
+   * A recorded round needs less: what it waits for is known (A3), and all that matters is that a handler which returns over
+   * an open ask has done so (A9).
    */
   rest(): void {
-    if (this.#restDue || this.#left || this.#freed) return;
+    if (this.#left || this.#freed) return;
+    this.#patience = this.#call.replaying() ? 17 : TURNS;
+    if (this.#restDue) return;
     this.#restDue = true;
-    const rest = () => {
+    const turn = () => {
+      if (this.#patience-- > 0) return void settled.then(turn);
       this.#restDue = false;
       if (this.#freed) return;
       if (this.#left) return this.#linger();
@@ -316,9 +324,9 @@ export class Attempt {
       }
       this.poll();
     };
-    if (!this.#call.replaying()) return macrotask(rest);
-    turns(17, rest);
+    turn();
   }
+  #patience = 0;
 
   #arm(at: number): void {
     clearTimeout(this.#timer);

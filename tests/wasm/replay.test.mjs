@@ -22,19 +22,22 @@ test("A1 A2 A4: asks in a Promise.all share a round and are answered together", 
   assert.equal(text(got), "1 2");
 });
 
-test("A2: siblings that first do something of their own are there after one macrotask", async () => {
-  const later = async (ctx, key) => {
-    await null;
-    await Promise.resolve();
-    return ctx.confirm(key, `${key}?`);
+test("A2: siblings that first do something of their own are waited for, counted from the last ask", async () => {
+  const rounds = async (...turns) => {
+    const later = async (ctx, turns, at) => {
+      for (let turn = 0; turn < turns; turn++) await null;
+      return ctx.confirm("abcd"[at], "Sure?");
+    };
+    const server = make().tool("t", {}, async (ctx) => (await Promise.all(turns.map((turns, at) => later(ctx, turns, at)))).join());
+    const got = await play(server, "t", {}, { a: "accept", b: "decline", c: "accept", d: "decline" });
+    // However many rounds it takes, every answer meets its question.
+    assert.equal(text(got), ["true", "false", "true", "false"].slice(0, turns.length).join());
+    return got.rounds;
   };
-  const server = make().tool("t", {}, async (ctx) => {
-    const all = await Promise.all(["a", "b", "c"].map((key) => later(ctx, key)));
-    return all.join();
-  });
-  const got = await play(server, "t", {}, { a: "accept", b: "decline", c: "accept" });
-  assert.deepEqual(got.rounds, [["a", "b", "c"]]);
-  assert.equal(text(got), "true,false,true");
+  assert.deepEqual(await rounds(2, 2, 2), [["a", "b", "c"]]);
+  assert.deepEqual(await rounds(0, 120, 240, 360), [["a", "b", "c", "d"]]);
+  // One that is busy for longer is asked after the others: in a round of its own, and in the same one every time.
+  assert.deepEqual(await rounds(0, 1_000, 0), [["a", "c"], ["b"]]);
 });
 
 test("A6 partial answers: only what is open is asked again, and the handler keeps its path", async () => {
