@@ -1,13 +1,5 @@
 //! Connections to upstreams and what is in flight on them.
 
-use alloc::{
-    borrow::Cow,
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
-use core::time::Duration;
-
 use super::{
     Bridge, CallFailure, HostId, LinkId, Output, Owner, Transport, profile::Profile, relay::Relay,
     timers::Whom,
@@ -19,6 +11,12 @@ use crate::{
     time::Timestamp,
     trace::debug,
     wire::{ClientCapabilities, LogLevel, Version},
+};
+use alloc::{
+    borrow::Cow,
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    vec::Vec,
 };
 
 /// Names and values.
@@ -77,8 +75,8 @@ pub(super) struct Session {
     pub(super) wanted: ClientCapabilities,
     pub(super) version: Version,
     pub(super) ready: bool,
-    /// What waits until it is.
-    pub(super) backlog: Vec<(i64, Vec<u8>)>,
+    /// What waits until it is, or until the level is set.
+    pub(super) backlog: VecDeque<(i64, Vec<u8>)>,
     pub(super) in_flight: BTreeSet<i64>,
     /// The parked call that has it alone.
     pub(super) call: Option<u64>,
@@ -90,6 +88,8 @@ pub(super) struct Session {
     /// Since when a legacy host's own one has had nothing to do.
     pub(super) rests: Option<Timestamp>,
     pub(super) level: Option<LogLevel>,
+    /// The request that sets it, while what comes after has to wait for its response.
+    pub(super) setting: Option<i64>,
 }
 
 /// A request of ours that has no response yet.
@@ -111,6 +111,8 @@ pub(super) enum Purpose {
     Discover,
     /// Changes for somebody who listens.
     Listen(u64),
+    /// What an upstream is to log.
+    Level,
     /// Its result is of no interest.
     Ignored,
 }
@@ -237,55 +239,6 @@ impl Bridge {
         }
     }
 
-    /// Sends a request.
-    pub(super) fn send(
-        &mut self,
-        link: LinkId,
-        id: i64,
-        bytes: Vec<u8>,
-        headers: Headers,
-        purpose: Purpose,
-        now: Timestamp,
-    ) {
-        let endless = matches!(&purpose, Purpose::Listen(_))
-            || matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
-        let mut sent = Sent { link, purpose, timer: None };
-        if !endless {
-            let until = self.due(&sent.purpose, now);
-            self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
-        }
-        self.sent.insert(id, sent);
-        if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
-            session.in_flight.insert(id);
-            session.rests = None;
-            if !session.ready {
-                session.backlog.push((id, bytes));
-                return;
-            }
-        }
-        self.transmit(link, Some(id), bytes, headers);
-    }
-
-    /// Until when there is to be a response.
-    pub(super) fn due(&self, purpose: &Purpose, now: Timestamp) -> Timestamp {
-        let handshake = matches!(purpose, Purpose::Initialize | Purpose::Discover);
-        let within = if handshake { self.config.waits.handshake } else { Duration::MAX };
-        now.saturating_add(within.min(self.config.limits.exchange))
-    }
-
-    pub(super) fn transmit(&mut self, link: LinkId, call: Option<i64>, bytes: Vec<u8>, mut headers: Headers) {
-        let Some(entry) = self.links.get_mut(&link) else { return };
-        let http =
-            self.config.upstreams.get(entry.upstream).is_some_and(|up| up.transport == Transport::Http);
-        if let Some(session) = entry.session()
-            && http
-            && session.ready
-        {
-            headers.push(("MCP-Protocol-Version".into(), session.version.name().into()));
-        }
-        self.out.push_back(Output::ToUpstream { link, call, bytes, headers });
-    }
-
     pub(super) fn forget_sent(&mut self, id: i64) -> Option<Sent> {
         let mut sent = self.sent.remove(&id)?;
         self.timers.set(Whom::Sent(id), &mut sent.timer, None);
@@ -300,6 +253,7 @@ impl Bridge {
         let sent = self.forget_sent(id)?;
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             session.in_flight.remove(&id);
+            session.setting.take_if(|setting| *setting == id);
         }
         Some(sent)
     }
@@ -315,6 +269,7 @@ impl Bridge {
             Purpose::Initialize => self.initialized(link, response.outcome, now),
             Purpose::Discover => self.discovered(link, response.outcome, now),
             Purpose::Listen(number) => self.listening_ended(number, &gone(), now),
+            Purpose::Level => self.send_waiting(link),
             Purpose::Ignored => {}
         }
         self.settle(link, now);
@@ -333,6 +288,7 @@ impl Bridge {
             Purpose::Initialize => self.close_link(link, error, now),
             Purpose::Discover => self.no_profile(link, error),
             Purpose::Listen(number) => self.listening_ended(number, error, now),
+            Purpose::Level => self.send_waiting(link),
             Purpose::Ignored => {}
         }
         self.settle(link, now);

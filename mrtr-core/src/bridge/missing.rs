@@ -101,14 +101,15 @@ impl Bridge {
         self.settle(sent.link, now);
     }
 
-    /// Tells the upstream. One whose session is not ready has not got the request yet.
+    /// Tells the upstream, unless it has not got the request yet.
     pub(super) fn cancel_upstream(&mut self, id: i64) {
         let Some(link) = self.sent.get(&id).map(|sent| sent.link) else { return };
         let Some(entry) = self.links.get_mut(&link) else { return };
         let upstream = entry.upstream;
         if let Some(session) = entry.session() {
-            if !session.ready {
-                session.backlog.retain(|(waiting, _)| *waiting != id);
+            let waited = session.backlog.len();
+            session.backlog.retain(|(waiting, _)| *waiting != id);
+            if !session.ready || session.backlog.len() < waited {
                 return;
             }
         } else if self.config.upstreams.get(upstream).is_some_and(|up| up.transport == Transport::Http) {

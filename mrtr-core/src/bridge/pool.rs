@@ -181,7 +181,7 @@ impl Bridge {
             wanted: want.host,
             version,
             ready: false,
-            backlog: Vec::new(),
+            backlog: Default::default(),
             in_flight: Default::default(),
             call: None,
             draining: None,
@@ -189,6 +189,7 @@ impl Bridge {
             listeners: 0,
             rests: None,
             level: None,
+            setting: None,
         };
         let link = self.fresh_link(want.upstream, LinkKind::Legacy(Box::new(session)));
         if let Some(state) = self.upstreams.get_mut(want.upstream) {

@@ -244,8 +244,7 @@ impl Bridge {
         } else {
             session.ready = true;
             session.logging = result.get("capabilities").and_then(|can| can.get("logging")).is_some();
-            let (backlog, call, logging) =
-                (core::mem::take(&mut session.backlog), session.call, session.logging);
+            let (call, logging) = (session.call, session.logging);
             self.transmit(
                 id,
                 None,
@@ -255,9 +254,7 @@ impl Bridge {
             if let Some(level) = call.and_then(|call| self.wanted_level(call)).filter(|_| logging) {
                 self.set_session_level(id, level, now);
             }
-            for (call, bytes) in backlog {
-                self.transmit(id, Some(call), bytes, Vec::new());
-            }
+            self.send_waiting(id);
         }
         self.answer_curious(None);
     }

@@ -5,6 +5,7 @@ mod failures;
 mod handoff;
 mod hosts;
 mod inbox;
+mod levels;
 mod own;
 mod pairs;
 mod params;

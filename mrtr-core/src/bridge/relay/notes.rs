@@ -125,20 +125,6 @@ impl Bridge {
         bytes.push(b'}');
         self.tell(host, HostStream::Request(id), bytes);
     }
-
-    pub(in crate::bridge) fn set_session_level(&mut self, link: LinkId, level: LogLevel, now: Timestamp) {
-        let Some(session) = self.links.get_mut(&link).and_then(Link::session) else { return };
-        if session.level == Some(level) {
-            return;
-        }
-        session.level = Some(level);
-        let id = self.fresh_id();
-        let mut bytes = head(id, "logging/setLevel");
-        bytes.extend_from_slice(b"{\"level\":");
-        write::string(&mut bytes, level.name());
-        bytes.extend_from_slice(b"}}");
-        self.send(link, id, bytes, Vec::new(), Purpose::Ignored, now);
-    }
 }
 
 /// A progress notification under the host's token; `value` is a progress of the bridge's own, if it is not the
