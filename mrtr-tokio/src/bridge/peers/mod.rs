@@ -20,7 +20,7 @@ mod line;
 use std::{convert::Infallible, fmt, fmt::Write as _, time::Duration};
 
 use mrtr_core::bridge::Output;
-use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
+use redis::{Client, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::{
     sync::oneshot,
     task::JoinHandle,
@@ -29,7 +29,7 @@ use tokio::{
 
 use self::line::{Held, Line, Waiting};
 use super::driver::{Events, In};
-use crate::store::{RedisError, checked};
+use crate::store::{self, RedisError, checked};
 
 /// Entries of one stream.
 const LENGTH: usize = 10_000;
@@ -186,10 +186,7 @@ impl Carrier {
 
     async fn connect(&self) -> RedisResult<Both> {
         let connect = async |patience: Duration| {
-            let config = AsyncConnectionConfig::new()
-                .set_connection_timeout(Some(PATIENCE))
-                .set_response_timeout(Some(patience));
-            let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = store::connect(&self.client, patience).await?;
             // One that is still loading, or no longer a primary, says so.
             redis::cmd("PING").exec_async(&mut connection).await?;
             Ok::<_, redis::RedisError>(connection)
@@ -223,12 +220,17 @@ impl Carrier {
             commands.cmd("PEXPIRE").arg(&self.own).arg(LIFE.as_millis().to_string()).ignore();
             commands.cmd("XREAD").arg("COUNT").arg(READ);
             commands.arg("BLOCK").arg(BLOCK.as_millis().to_string()).arg("STREAMS").arg(&self.own).arg("0-0");
+            let asked = Instant::now();
             let (read,): (Value,) = commands.query_async(connection).await?;
             let mut messages = Vec::new();
             done.clear();
             for (id, message) in entries(read) {
                 done.push(id);
                 messages.extend(message);
+            }
+            if done.is_empty() && asked.elapsed() < FIRST_PAUSE {
+                // Who does not hold back its reply (a proxy, one that gives what is no entry) is not asked without end.
+                sleep(FIRST_PAUSE).await;
             }
             if !messages.is_empty() {
                 // The next ones when these are dealt with: nothing piles up here.
