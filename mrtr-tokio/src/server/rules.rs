@@ -118,6 +118,15 @@ pub(crate) fn reply(head: ReplyHead, mut extra: Extra, body: ReplyBody) -> Respo
     respond(status(head.status), extra, body)
 }
 
+/// The response to HEAD: it has the length of what it would bring, and brings nothing (RFC 9110, 9.3.2). A server of HTTP/2
+/// may leave that to whoever answers.
+pub(crate) fn without_body(mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+    if let Some(length) = http_body::Body::size_hint(response.body()).exact() {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+    }
+    response.map(|_| ReplyBody::empty())
+}
+
 fn respond(status: StatusCode, extra: Extra, body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -355,3 +355,19 @@ async fn r_159_a_target_and_a_host_are_one_name() {
         assert_eq!(endpoint.call(request).await.status(), status, "{target} {host:?}");
     }
 }
+
+/// A response to HEAD brings nothing, whoever serves: over HTTP/2 content would break the stream.
+#[tokio::test(start_paused = true)]
+async fn the_response_to_head_has_no_content() {
+    let endpoint = Endpoint::new(service(Limits::default()).0, Anonymous::new());
+    for (method, empty) in [("HEAD", true), ("PUT", false)] {
+        let mut request = post(&call(1, "echo", "{}"), Pieces::whole(""));
+        *request.method_mut() = method.parse().unwrap();
+        let response = endpoint.call(request).await;
+        assert_eq!(response.status(), 405);
+        let said = response.headers().get("content-length").map(|length| length.to_str().unwrap().to_owned());
+        let body = text(response).await;
+        assert_eq!(body.is_empty(), empty, "{method}: {body}");
+        assert!(!empty || said.is_some_and(|length| length != "0"));
+    }
+}
