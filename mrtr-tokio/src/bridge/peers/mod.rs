@@ -158,13 +158,22 @@ impl Carrier {
                 self.lost(&error);
                 continue;
             }
+            // Nor can they be reached where nothing may be read, or deleted: there is no such entry, but that may be said.
+            let mut done = Vec::from([b"0-1".to_vec()]);
+            let messages = match self.take(&mut both.reading, &mut done, None).await {
+                Ok(messages) => messages,
+                Err(error) => {
+                    self.lost(&error);
+                    continue;
+                }
+            };
             if !first || !self.reachable {
                 self.found();
             }
             first = false;
             let since = Instant::now();
             let broke = tokio::select! {
-                broke = self.read(&mut both.reading) => match broke {
+                broke = self.read(&mut both.reading, messages, done) => match broke {
                     Ok(never) => match never {},
                     Err(error) => error,
                 },
@@ -209,29 +218,14 @@ impl Carrier {
         self.events.send(In::Reachable(true));
     }
 
-    /// Reads what others write, until the connection breaks.
-    async fn read(&self, connection: &mut MultiplexedConnection) -> RedisResult<Infallible> {
-        let mut done: Vec<Vec<u8>> = Vec::new();
+    /// Reads what others write, until the connection breaks. `messages` were read already, `done` are their entries.
+    async fn read(
+        &self,
+        connection: &mut MultiplexedConnection,
+        mut messages: Vec<Vec<u8>>,
+        mut done: Vec<Vec<u8>>,
+    ) -> RedisResult<Infallible> {
         loop {
-            let mut commands = redis::pipe();
-            if !done.is_empty() {
-                commands.cmd("XDEL").arg(&self.own).arg(&done).ignore();
-            }
-            commands.cmd("PEXPIRE").arg(&self.own).arg(LIFE.as_millis().to_string()).ignore();
-            commands.cmd("XREAD").arg("COUNT").arg(READ);
-            commands.arg("BLOCK").arg(BLOCK.as_millis().to_string()).arg("STREAMS").arg(&self.own).arg("0-0");
-            let asked = Instant::now();
-            let (read,): (Value,) = commands.query_async(connection).await?;
-            let mut messages = Vec::new();
-            done.clear();
-            for (id, message) in entries(read) {
-                done.push(id);
-                messages.extend(message);
-            }
-            if done.is_empty() && asked.elapsed() < FIRST_PAUSE {
-                // Who does not hold back its reply (a proxy, one that gives what is no entry) is not asked without end.
-                sleep(FIRST_PAUSE).await;
-            }
             if !messages.is_empty() {
                 // The next ones when these are dealt with: nothing piles up here.
                 let (dealt, with) = oneshot::channel();
@@ -240,7 +234,40 @@ impl Carrier {
                     std::future::pending::<()>().await;
                 }
             }
+            let asked = Instant::now();
+            messages = self.take(connection, &mut done, Some(BLOCK)).await?;
+            if done.is_empty() && asked.elapsed() < FIRST_PAUSE {
+                // Who does not hold back its reply (a proxy, one that gives what is no entry) is not asked without end.
+                sleep(FIRST_PAUSE).await;
+            }
         }
+    }
+
+    /// Deletes what is done, and reads what is there then, or comes within this time.
+    async fn take(
+        &self,
+        connection: &mut MultiplexedConnection,
+        done: &mut Vec<Vec<u8>>,
+        within: Option<Duration>,
+    ) -> RedisResult<Vec<Vec<u8>>> {
+        let mut commands = redis::pipe();
+        if !done.is_empty() {
+            commands.cmd("XDEL").arg(&self.own).arg(&*done).ignore();
+        }
+        commands.cmd("PEXPIRE").arg(&self.own).arg(LIFE.as_millis().to_string()).ignore();
+        commands.cmd("XREAD").arg("COUNT").arg(READ);
+        if let Some(within) = within {
+            commands.arg("BLOCK").arg(within.as_millis().to_string());
+        }
+        commands.arg("STREAMS").arg(&self.own).arg("0-0");
+        let (read,): (Value,) = commands.query_async(connection).await?;
+        let mut messages = Vec::new();
+        done.clear();
+        for (id, message) in entries(read) {
+            done.push(id);
+            messages.extend(message);
+        }
+        Ok(messages)
     }
 
     /// Nobody is to write to a process that has ended in order.
