@@ -372,6 +372,8 @@ mod tests {
             (r#"["#, Begun::NoReply),
             (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),
             (r#"{"id":12"#, Begun::Unclear),
+            (r#"{"id":12,"jsonrpc":"2.0","#, Begun::Unclear),
+            (r#"{"id":7,"id":8,"result":{"x"#, Begun::Unclear),
             (r#"{"id":1.5,"result":"#, Begun::Unclear),
             (r#"{"id":7,"method":"ping","result":{"x"#, reply(7)),
             (r#"{"id":7,"method":"ping","result":null,"params":{"a":"x"#, Begun::Request(7.into())),
