@@ -30,10 +30,10 @@ use crate::clock::Clock;
 #[cfg(feature = "redis")]
 mod redis;
 
-#[cfg(all(feature = "redis", feature = "bridge"))]
-pub(crate) use redis::checked;
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisError};
+#[cfg(all(feature = "redis", feature = "bridge"))]
+pub(crate) use redis::{checked, connect};
 
 /// Keeps the entries of a ledger: carries out one command at a time for one key, as
 /// [`mrtr_core::ledger::Operation`] says.

@@ -289,12 +289,12 @@ impl Bridge {
     }
 
     fn host_refused(&mut self, host: HostId, refused: &Refused, now: Timestamp) {
-        // A broken response still says which of our requests has failed.
-        if let Some(id) = &refused.response_to {
+        // A broken response still says which of our requests has failed; then it was no request.
+        let failed = refused.response_to.as_ref().is_some_and(|id| {
             let error = RpcError::internal("the host's answer is not a valid message");
-            self.host_answered(host, id, Err(error), now);
-        }
-        if refused.wants_answer() {
+            self.host_answered(host, id, Err(error), now)
+        });
+        if refused.wants_answer() && !(failed && refused.id.is_some()) {
             self.reply_unasked(host, refused.id.as_ref(), &refused.error(), ReplyClass::from(refused));
         }
     }

@@ -171,10 +171,13 @@ impl Bridge {
                 // What asks or tells on the stream of a call fails nothing but itself.
                 let streams = call.filter(|_| !refused.asks_or_tells());
                 let id = refused.response_to.as_ref().map_or(streams, RequestId::as_i64);
+                // A modern server is never answered.
+                let mut over = self.links.get_mut(&link).and_then(Link::session).is_none();
                 if let Some(sent) = id.and_then(|id| self.take_sent(id, link)) {
+                    over |= refused.response_to.is_some();
                     self.on_failure(sent, &RpcError::internal("the upstream's response is not valid"), now);
                 }
-                if let Some(id) = &refused.id {
+                if let Some(id) = refused.id.as_ref().filter(|_| !over) {
                     self.answer_upstream_error(link, id, &refused.error());
                 }
             }

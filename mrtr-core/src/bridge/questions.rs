@@ -44,13 +44,14 @@ impl Bridge {
         id: &RequestId,
         outcome: Result<Json<'_>, RpcError>,
         now: Timestamp,
-    ) {
-        let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return };
-        let Some(asked) = id.as_i64().and_then(|id| legacy.asked.remove(&id)) else { return };
+    ) -> bool {
+        let Some(legacy) = self.hosts.get_mut(&host).and_then(Host::legacy) else { return false };
+        let Some(asked) = id.as_i64().and_then(|id| legacy.asked.remove(&id)) else { return false };
         match asked.whose {
             Whose::Dialogue { call, key, kind } => self.dialogue_answered(call, &key, kind, outcome, now),
             Whose::Pair { link, id } => self.pair_answered(link, &id, outcome),
         }
+        true
     }
 
     /// Takes back what a legacy host was asked for a call.

@@ -67,6 +67,9 @@ pub struct Refused {
     /// The id, if the message is a request whose id could be read: echo it (R-003).
     pub id: Option<RequestId>,
     /// The id, if the message is a response whose id could be read: the request with this id has failed.
+    ///
+    /// A message that has a method and brings a result or an error is both, and has both ids: it is the response to what
+    /// waits for one under that id, and a request if nothing does. So neither side waits for what has come already.
     pub response_to: Option<RequestId>,
     wants_answer: bool,
     asks_or_tells: bool,
@@ -78,8 +81,9 @@ impl Refused {
         Self { reason, id: None, response_to: None, wants_answer: false, asks_or_tells: false }
     }
 
-    /// Whether it has a method: it is a request or a notification, and no broken response.
-    pub(crate) const fn asks_or_tells(&self) -> bool {
+    /// Whether it has a method and brings nothing: it is a request or a notification, and no broken response.
+    #[must_use]
+    pub const fn asks_or_tells(&self) -> bool {
         self.asks_or_tells
     }
 
@@ -177,18 +181,19 @@ pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
         }
     };
     let outline = Outline::read(valid);
+    let replies = outline.replies();
+    let asks = outline.method.is_some() && !replies;
     // The id is whole only if something follows it.
-    if outline.method.is_some()
+    if asks
         && outline.params.is_some()
         && !outline.two_ids
         && let Some(id) = outline.id.and_then(RequestId::from_json)
     {
         return Begun::Request(id);
     }
-    if outline.method.is_some() || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
+    if asks || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
         return Begun::NoReply;
     }
-    let replies = outline.result.is_some() || outline.error.is_some();
     let id = outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json);
     id.map_or(Begun::Unclear, Begun::Reply)
 }
@@ -318,16 +323,28 @@ impl<'a> Outline<'a> {
         *place = Some(member);
     }
 
-    /// The refusal of this message. A message with a method is a request or a notification, whatever else it
-    /// has; one with a result or an error is a response; of anything else a server says what it thinks.
+    /// Whether it brings a result or an error. Beside a method, one that is null is none: programs write it that have one
+    /// type for all messages.
+    fn replies(&self) -> bool {
+        let mut brought = self.result.into_iter().chain(self.error);
+        brought.any(|brought| self.method.is_none() || !brought.is_null())
+    }
+
+    /// The refusal of this message. A message with a method is a request or a notification; one with a result or an
+    /// error is a response; one with both is both; of anything else a server says what it thinks.
     fn refuse(&self, reason: Refusal) -> Refused {
         let id = self.id.filter(|_| !self.two_ids).and_then(RequestId::from_json);
-        let response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let (asks, replies) = (self.method.is_some(), self.replies());
+        let response = replies && !asks;
         let notification =
             self.id.is_none() && self.method.is_some_and(|method| method.kind() == JsonKind::String);
-        let (id, response_to) = if response { (None, id) } else { (id, None) };
-        let asks_or_tells = self.method.is_some();
-        Refused { reason, id, response_to, wants_answer: !response && !notification, asks_or_tells }
+        Refused {
+            reason,
+            response_to: id.clone().filter(|_| replies),
+            id: id.filter(|_| !response),
+            wants_answer: !response && !notification,
+            asks_or_tells: asks && !replies,
+        }
     }
 
     /// The refusal of what is no JSON. A server says so in any case, under no id (R-003, R-019).
@@ -355,7 +372,11 @@ mod tests {
             (r#"["#, Begun::NoReply),
             (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),
             (r#"{"id":12"#, Begun::Unclear),
+            (r#"{"id":12,"jsonrpc":"2.0","#, Begun::Unclear),
+            (r#"{"id":7,"id":8,"result":{"x"#, Begun::Unclear),
             (r#"{"id":1.5,"result":"#, Begun::Unclear),
+            (r#"{"id":7,"method":"ping","result":{"x"#, reply(7)),
+            (r#"{"id":7,"method":"ping","result":null,"params":{"a":"x"#, Begun::Request(7.into())),
             ("", Begun::Unclear),
         ] {
             assert_eq!(reply_begun(beginning.as_bytes()), expected, "{beginning}");

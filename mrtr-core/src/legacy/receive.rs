@@ -76,14 +76,14 @@ impl Session {
         Handled::Reply { bytes, class: ReplyClass::UnknownSession }
     }
 
-    /// What was not admitted. A broken response still says which of our requests has failed.
+    /// What was not admitted. A broken response still says which of our requests has failed; then it was no request.
     fn on_refused(&mut self, refused: &Refused) -> Handled {
         let mut bytes = Vec::new();
-        if refused.wants_answer() {
-            write::error(&mut bytes, refused.id.as_ref(), &refused.error());
-        }
-        if let Some(id) = &refused.response_to {
-            self.resolve(id, |_| Held::Malformed(alloc::format!("{}", refused.reason).into()));
+        let malformed = |_| Held::Malformed(alloc::format!("{}", refused.reason).into());
+        let failed = refused.response_to.as_ref().is_some_and(|id| self.resolve(id, malformed));
+        let id = refused.id.as_ref();
+        if refused.wants_answer() && !(failed && id.is_some()) {
+            write::error(&mut bytes, id, &refused.error());
         }
         Handled::Reply { bytes, class: ReplyClass::from(refused) }
     }
@@ -110,12 +110,14 @@ impl Session {
         });
     }
 
-    fn resolve(&mut self, id: &RequestId, outcome: impl FnOnce(crate::wire::AskKind) -> Held) {
-        let Some(asked) = id.as_i64().and_then(|id| self.asked.remove(&id)) else { return };
+    /// Gives an ask its outcome; whether there was one of that id.
+    fn resolve(&mut self, id: &RequestId, outcome: impl FnOnce(crate::wire::AskKind) -> Held) -> bool {
+        let Some(asked) = id.as_i64().and_then(|id| self.asked.remove(&id)) else { return false };
         if let Some(run) = self.calls.get_mut(&asked.call).and_then(|call| call.run.as_mut()) {
             run.answer(&asked.key, outcome(asked.kind));
         }
         self.wake_call(&asked.call);
+        true
     }
 
     fn on_notification(&mut self, notification: &Notification<'_>) {

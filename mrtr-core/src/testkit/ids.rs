@@ -128,6 +128,33 @@ pub(super) const CASES: &[Case] = &[
     ),
     Case::made(
         [
+            "method-beside-result",
+            "The reply has a method and parameters, too: it is a request as well.",
+            "Refuses the reply at once, and answers nothing.",
+        ],
+        &["R-001", "R-006"],
+        |seen| {
+            let mut message = done(seen);
+            message.pop();
+            message.extend_from_slice(br#","method":"roots/list","params":{}}"#);
+            Ok(Said::Messages(Vec::from([message])))
+        },
+    ),
+    Case::made(
+        [
+            "broken-notification-first",
+            "A notification whose parameters are a list, which is none, comes before the reply.",
+            "Passes over it; the call goes on.",
+        ],
+        &["R-005"],
+        |seen| {
+            let broken = br#"{"jsonrpc":"2.0","method":"notifications/message","params":["bye"]}"#;
+            Ok(Said::Messages(Vec::from([broken.to_vec(), done(seen)])))
+        },
+    )
+    .ends(Expected::Completes),
+    Case::made(
+        [
             "neither-result-nor-error",
             "The reply has neither a result nor an error.",
             "Does not take it for a result. On a pipe it is no message, and the call may end by its own time.",

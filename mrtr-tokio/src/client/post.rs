@@ -444,6 +444,8 @@ impl Stream {
         match admit(data, &machine.limits) {
             Ok(Message::Response(response)) => self.modern || response.id.is_none_or(|id| id == *reply),
             Ok(Message::Request(_) | Message::Notification(_)) => false,
+            // What asks or tells fails nothing but itself.
+            Err(refused) if refused.asks_or_tells() => false,
             Err(refused) => self.modern || refused.response_to.as_ref() == Some(reply),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use mrtr_core::{
     handler::Service,
     http::{Bind, Gate},
@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use super::{
     ReplyBody, exchange,
     principal::{Complaint, Principals},
+    rules,
     sessions::Hub,
 };
 use crate::{
@@ -118,7 +119,9 @@ impl Endpoint {
         B: http_body::Body,
         B::Data: bytes::Buf,
     {
-        exchange::answer(Arc::clone(&self.shared), request).await
+        let head = request.method() == Method::HEAD;
+        let response = exchange::answer(Arc::clone(&self.shared), request).await;
+        if head { rules::without_body(response) } else { response }
     }
 
     /// What tells open subscriptions of changes.

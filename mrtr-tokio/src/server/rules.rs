@@ -11,15 +11,18 @@ pub(crate) struct Head<'a>(pub(crate) &'a Parts);
 
 impl Headers for Head<'_> {
     fn get_all<'h>(&'h self, name: &str, each: &mut dyn FnMut(&'h [u8])) {
-        for value in self.0.headers.get_all(name) {
-            each(value.as_bytes());
+        // HTTP/2 says in the request's target what HTTP/1.1 says in `Host`. Where both say it, the target counts (RFC 9112,
+        // 3.2.2), and whoever looked at `Host` alone has let something else pass: so they are one value, or two.
+        let authority = self.0.uri.authority().filter(|_| name.eq_ignore_ascii_case("host"));
+        let authority = authority.map(|authority| authority.as_str().as_bytes());
+        if let Some(authority) = authority {
+            each(authority);
         }
-        // HTTP/2 says in the request's target what HTTP/1.1 says in `Host`.
-        if name.eq_ignore_ascii_case("host")
-            && !self.0.headers.contains_key(http::header::HOST)
-            && let Some(authority) = self.0.uri.authority()
-        {
-            each(authority.as_str().as_bytes());
+        for value in self.0.headers.get_all(name) {
+            let value = value.as_bytes();
+            if authority.is_none_or(|authority| !authority.eq_ignore_ascii_case(value)) {
+                each(value);
+            }
         }
     }
 }
@@ -113,6 +116,15 @@ pub(crate) fn reply(head: ReplyHead, mut extra: Extra, body: ReplyBody) -> Respo
         extra.put(name, value);
     }
     respond(status(head.status), extra, body)
+}
+
+/// The response to HEAD: it has the length of what it would bring, and brings nothing (RFC 9110, 9.3.2). A server of HTTP/2
+/// may leave that to whoever answers.
+pub(crate) fn without_body(mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+    if let Some(length) = http_body::Body::size_hint(response.body()).exact() {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+    }
+    response.map(|_| ReplyBody::empty())
 }
 
 fn respond(status: StatusCode, extra: Extra, body: ReplyBody) -> Response<ReplyBody> {

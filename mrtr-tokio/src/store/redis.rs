@@ -1,10 +1,14 @@
 //! Entries in Redis: get, and compare-and-set by a script, which one Redis carries out as one step.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use mrtr_core::ledger::{Command, Operation, StoreEvent};
-use redis::{Client, aio::MultiplexedConnection};
-use tokio::{sync::Mutex, time::timeout};
+use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
+use tokio::time::timeout;
 
 use super::Store;
 
@@ -22,7 +26,7 @@ else
 end
 return {1}";
 
-/// What a command may take.
+/// What a command may take, with the connection if there is none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A ledger's entries in one Redis (6.2 or newer) or a replica set's primary, shared by all replicas of a service.
@@ -38,9 +42,17 @@ pub struct Redis(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    /// `None` after a failure: the next command connects anew.
-    connection: Mutex<Option<MultiplexedConnection>>,
+    held: Mutex<Held>,
+    /// One connects, the others wait for what comes of it.
+    connecting: tokio::sync::Mutex<()>,
     patience: Duration,
+}
+
+/// The connection that all commands share; none after a failure: the next command connects anew.
+struct Held {
+    connection: Option<MultiplexedConnection>,
+    /// Which one it is.
+    number: u64,
 }
 
 /// Why a Redis cannot be used, for a ledger or between bridges.
@@ -75,8 +87,9 @@ impl Redis {
     /// [`RedisError`]; the address with its password is not in it.
     pub async fn connect(url: &str) -> Result<Self, RedisError> {
         let (client, connection) = checked(url).await?;
-        let connection = Mutex::new(Some(connection));
-        Ok(Self(Arc::new(Inner { client, connection, patience: PATIENCE })))
+        let held = Mutex::new(Held { connection: Some(connection), number: 0 });
+        let connecting = tokio::sync::Mutex::default();
+        Ok(Self(Arc::new(Inner { client, held, connecting, patience: PATIENCE })))
     }
 }
 
@@ -84,7 +97,7 @@ impl Redis {
 pub(crate) async fn checked(url: &str) -> Result<(Client, MultiplexedConnection), RedisError> {
     let client = Client::open(url).map_err(|_| not_opened(url))?;
     let asked = async {
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let mut connection = connect(&client, PATIENCE).await?;
         // Not `CONFIG GET`, which services that are managed by others often forbid.
         let info = redis::cmd("INFO").arg("memory").query_async::<String>(&mut connection).await?;
         Ok((info, connection))
@@ -98,6 +111,15 @@ pub(crate) async fn checked(url: &str) -> Result<(Client, MultiplexedConnection)
     }
 }
 
+/// A connection whose commands may take as long as this. By itself the client waits half a second, for a Redis far away too
+/// short a time.
+pub(crate) async fn connect(client: &Client, patience: Duration) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(patience));
+    client.get_multiplexed_async_connection_with_config(&config).await
+}
+
 /// Why there is no client for an address.
 fn not_opened(url: &str) -> RedisError {
     let scheme = url.trim_start().split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -108,23 +130,49 @@ fn not_opened(url: &str) -> RedisError {
 }
 
 impl Inner {
-    /// The connection that all commands share.
-    async fn connection(&self) -> Result<MultiplexedConnection, redis::RedisError> {
-        let mut held = self.connection.lock().await;
-        if let Some(connection) = &*held {
-            return Ok(connection.clone());
-        }
-        let connection = self.client.get_multiplexed_async_connection().await?;
-        *held = Some(connection.clone());
-        Ok(connection)
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        // Nothing panics while it is held.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn carry_out(&self, command: &Command) -> Result<StoreEvent, redis::RedisError> {
-        let mut connection = self.connection().await?;
+    fn known(&self) -> Option<(MultiplexedConnection, u64)> {
+        let held = self.held();
+        held.connection.clone().map(|connection| (connection, held.number))
+    }
+
+    /// The connection that all commands share, and its number.
+    async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let _one = self.connecting.lock().await;
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let connection = connect(&self.client, self.patience).await?;
+        let mut held = self.held();
+        held.number = held.number.wrapping_add(1);
+        held.connection = Some(connection.clone());
+        Ok((connection, held.number))
+    }
+
+    /// Lets a connection go that has failed; one that was made since stays.
+    fn drop_connection(&self, number: u64) {
+        let mut held = self.held();
+        if held.number == number {
+            held.connection = None;
+        }
+    }
+
+    /// Carries out a command; `used` is the connection that it went to.
+    async fn carry_out(&self, command: &Command, used: &mut Option<u64>) -> RedisResult<StoreEvent> {
+        let (mut connection, number) = self.connection().await?;
+        *used = Some(number);
         let name = command.key.to_string();
         match &command.operation {
             Operation::Get => {
-                redis::cmd("GET").arg(name).query_async(&mut connection).await.map(StoreEvent::Current)
+                let said: Value = redis::cmd("GET").arg(name).query_async(&mut connection).await?;
+                current(said)
             }
             Operation::CompareAndSet { expected, new, expires } => {
                 let mut script = redis::cmd("EVAL");
@@ -133,20 +181,35 @@ impl Inner {
                     script.arg(u8::from(bytes.is_some())).arg(bytes.as_deref().unwrap_or_default());
                 }
                 script.arg(expires.as_unix_millis());
-                let said: Vec<redis::Value> = script.query_async(&mut connection).await?;
-                let mut said = said.into_iter();
-                let done: Option<u8> = said.next().map(redis::from_redis_value).transpose()?;
-                let current: Option<Option<Vec<u8>>> =
-                    said.next().map(redis::from_redis_value).transpose()?;
-                Ok(if done == Some(1) { StoreEvent::Applied } else { StoreEvent::Current(current.flatten()) })
+                let said: Vec<Value> = script.query_async(&mut connection).await?;
+                match <[Value; 2]>::try_from(said) {
+                    Ok([Value::Int(0), have]) => current(have),
+                    Err(said) if said == [Value::Int(1)] => Ok(StoreEvent::Applied),
+                    Ok(_) | Err(_) => Err(no_reply()),
+                }
             }
         }
     }
 }
 
+/// What is there.
+fn current(have: Value) -> RedisResult<StoreEvent> {
+    if have == Value::Nil {
+        return Ok(StoreEvent::Current(None));
+    }
+    let Value::BulkString(bytes) = have else { return Err(no_reply()) };
+    Ok(StoreEvent::Current(Some(bytes)))
+}
+
+/// It has said something that it never says: that is no word on the entry.
+fn no_reply() -> redis::RedisError {
+    (redis::ErrorKind::UnexpectedReturnType, "no reply to this command").into()
+}
+
 impl Store for Redis {
     async fn apply(&self, command: Command) -> StoreEvent {
-        let error = match timeout(self.0.patience, self.0.carry_out(&command)).await {
+        let mut used = None;
+        let error = match timeout(self.0.patience, self.0.carry_out(&command, &mut used)).await {
             Ok(Ok(event)) => return event,
             // Its memory is full, and it does not evict.
             Ok(Err(error)) if is_out_of_memory(&error) => {
@@ -157,7 +220,9 @@ impl Store for Redis {
             Err(_) => None,
         };
         tracing::warn!(entry = %command.key, error = ?error.map(|error| error.kind()), "the ledger's Redis failed");
-        *self.0.connection.lock().await = None;
+        if let Some(used) = used {
+            self.0.drop_connection(used);
+        }
         StoreEvent::Unavailable
     }
 }

@@ -329,3 +329,45 @@ async fn the_set_up_is_asked_for_each_request() {
     }
     assert_eq!(ASKED.load(Ordering::Relaxed), 3);
 }
+
+/// R-159: a request has one host: that of its target, where it has one (an absolute target, HTTP/2). Beside another `Host`
+/// it is refused, whichever of the two is ours.
+#[tokio::test(start_paused = true)]
+async fn r_159_a_target_and_a_host_are_one_name() {
+    let (service, _seen) = service(Limits::default());
+    let endpoint = Endpoint::new(service, Anonymous::new());
+    let body = call(1, "echo", r#"{"text":"hi"}"#);
+    for (target, host, status) in [
+        ("http://localhost/mcp", Some("localhost"), 200),
+        ("http://LocalHost:80/mcp", Some("localhost:80"), 200),
+        ("http://localhost/mcp", None, 200),
+        ("http://evil.example/mcp", None, 403),
+        ("http://evil.example/mcp", Some("localhost"), 403),
+        ("http://localhost/mcp", Some("evil.example"), 403),
+        ("http://localhost@evil.example/mcp", Some("localhost"), 403),
+    ] {
+        let mut request = post(&body, Pieces::whole(&body));
+        *request.uri_mut() = target.parse().unwrap();
+        request.headers_mut().remove("host");
+        if let Some(host) = host {
+            request.headers_mut().insert("host", host.parse().unwrap());
+        }
+        assert_eq!(endpoint.call(request).await.status(), status, "{target} {host:?}");
+    }
+}
+
+/// A response to HEAD brings nothing, whoever serves: over HTTP/2 content would break the stream.
+#[tokio::test(start_paused = true)]
+async fn the_response_to_head_has_no_content() {
+    let endpoint = Endpoint::new(service(Limits::default()).0, Anonymous::new());
+    for (method, empty) in [("HEAD", true), ("PUT", false)] {
+        let mut request = post(&call(1, "echo", "{}"), Pieces::whole(""));
+        *request.method_mut() = method.parse().unwrap();
+        let response = endpoint.call(request).await;
+        assert_eq!(response.status(), 405);
+        let said = response.headers().get("content-length").map(|length| length.to_str().unwrap().to_owned());
+        let body = text(response).await;
+        assert_eq!(body.is_empty(), empty, "{method}: {body}");
+        assert!(!empty || said.is_some_and(|length| length != "0"));
+    }
+}

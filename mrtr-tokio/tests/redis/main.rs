@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod bridges;
+mod faults;
 mod replicas;
 mod store;
 

@@ -366,6 +366,7 @@ fn a_response_that_cannot_be_read_fails_its_call_b81() {
         b"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}}",
         b"{\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\xc3\"}]},\"id\":ID,\"jsonrpc\":\"2.0\"}",
         br#"{"jsonrpc":"2.0","id":ID,"result":"#,
+        br#"{"jsonrpc":"2.0","id":ID,"method":"ping","result":{"content":[]}}"#,
     ] {
         for era in [Era::Legacy, Era::Modern] {
             let mut world = World::single(Transport::Pipe, era);
@@ -394,6 +395,25 @@ fn a_response_that_cannot_be_read_fails_its_call_b81() {
             rests(&world);
         }
     }
+}
+
+/// R-006, B-81: a modern server that asks is not answered, however broken what it asks is.
+#[test]
+fn a_modern_server_is_not_answered_r006() {
+    let mut world = World::single(Transport::Pipe, Era::Modern);
+    let (host, _) = world.call("alice", &json!({}), &json!({}));
+    let said = world.take();
+    let Some(sent @ Said::Up { link, .. }) = said.last() else { panic!("{said:?}") };
+    for asks in [
+        r#"{"jsonrpc":"2.0","id":"s","method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":"s","method":"ping","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":"s"}"#,
+    ] {
+        world.up_raw(*link, None, asks);
+        assert!(world.take().is_empty(), "{asks}");
+    }
+    world.result(*link, sent.json()["id"].as_i64().unwrap(), text("done"));
+    assert_eq!(world.reply(host)["result"]["content"], text("done")["content"]);
 }
 
 fn split<'a>(text: &'a [u8], mark: &[u8]) -> Vec<&'a [u8]> {

@@ -271,6 +271,30 @@ fn progress_over_rounds_bt8_r196_r232() {
     assert!(shown.windows(2).all(|pair| pair[0] < pair[1]), "{shown:?}");
 }
 
+/// R-001, B-61, B-81: what a host answers and asks at once fails the question that waits under its id, and is not answered;
+/// under another id it is a broken request.
+#[test]
+fn a_host_that_answers_and_asks_at_once_b81() {
+    let mut world = World::single(Transport::Http, Era::Modern);
+    let (host, link) = session(&mut world, "2025-11-25", all());
+    let both =
+        |id: &Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping", "result": {"action": "cancel"}});
+    world.send(host, &call(json!("c")));
+    let first = world.sent().1["id"].as_i64().unwrap();
+    world.result(link, first, asks(Some("s")));
+    let questions: Vec<Value> = world.take().iter().map(Said::json).collect();
+    world.send(host, &both(&json!("mine")));
+    let refused = world.reply(host);
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("mine"), &json!(-32600)));
+    world.send(host, &both(&questions[0]["id"]));
+    let said: Vec<Value> = world.take().iter().map(Said::json).collect();
+    // The other question is taken back, and the call is over.
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said[0]["params"]["requestId"], questions[1]["id"]);
+    assert_eq!((&said[1]["id"], &said[1]["error"]["code"]), (&json!("c"), &json!(-32603)));
+    rests(&world);
+}
+
 /// the host cancels: the upstream's request is cancelled, or between rounds the questions are taken back. A lost stream is no cancellation.
 #[test]
 fn a_host_that_cancels_r262_r239() {

@@ -253,3 +253,35 @@ fn b_81_a_broken_request_is_no_reply() {
     let (done, outcome) = done(line.only());
     assert!(done == call && outcome.result.is_ok(), "{outcome:?}");
 }
+
+/// B-81: what is a request and a reply at once is the reply to the call that waits under its id, in either
+/// era: the call ends with what is wrong with it, and nothing is answered. Under an id that nothing waits for, a legacy
+/// server has asked.
+#[test]
+fn what_asks_and_replies_at_once_ends_its_call() {
+    for (mut line, old) in [(Line::modern(), false), (Line::legacy(ConnectionConfig::default()), true)] {
+        for more in [
+            json!({"method": "elicitation/create", "params": {}, "result": complete()}),
+            json!({"method": "ping", "error": {"code": 1, "message": "m"}}),
+            json!({"method": null, "result": complete(), "error": null}),
+        ] {
+            let with = |id: &Value| {
+                let mut message = more.clone();
+                message["jsonrpc"] = json!("2.0");
+                message["id"] = id.clone();
+                message
+            };
+            let call = line.call();
+            let sent = line.request();
+            line.receive(&with(&json!(999)));
+            let answers = line.sent();
+            let codes: Vec<_> = answers.iter().map(|answer| answer["error"]["code"].as_i64()).collect();
+            assert_eq!(codes, if old { vec![Some(-32600)] } else { vec![] }, "{more}");
+            line.receive(&with(&sent.message["id"]));
+            let (failed, failure) = failure(line.only());
+            assert_eq!(failed, call);
+            assert!(failure.to_string().contains("`method` beside `result` or `error`"), "{failure}");
+            line.nothing();
+        }
+    }
+}

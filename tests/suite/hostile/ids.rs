@@ -19,6 +19,11 @@ cases! {
     id_null "id-null": 0 1 Broken(Message(Refused { reason: Refusal::Shape(_), .. })) | TimedOut,
     error_without_id "error-without-id": 0 1 Peer(_) | Complete(_),
     result_beside_error "result-beside-error": 0 1 Broken(Message(Refused { reason: Refusal::Shape(_), .. })),
+    // what asks and replies at once is a broken reply to what waits for one.
+    method_beside_result "method-beside-result": 0 1
+        Broken(Message(Refused { reason: Refusal::Shape(_), .. })),
+    // R-005, B-81: what tells fails nothing but itself.
+    broken_notification_first "broken-notification-first": 0 1 Complete(_),
     neither_result_nor_error "neither-result-nor-error": 0 1
         Broken(Message(Refused { reason: Refusal::Shape(_), .. })),
     error_code_string "error-code-string": 0 1 Broken(Message(Refused { reason: Refusal::Shape(_), .. })),

@@ -220,7 +220,7 @@ fn b_81_what_is_not_a_request_gets_no_answer() {
         (r#"{V,"id":5,"method":"m","params":1}"#, Some(5), None, true),
         (r#"{V,"id":5,"method":7}"#, Some(5), None, true),
         (r#"{V,"id":5}"#, Some(5), None, true),
-        (r#"{V,"id":5,"method":"m","result":{}}"#, Some(5), None, true),
+        (r#"{V,"id":5,"method":"m","result":null,"error":null}"#, Some(5), None, true),
         (r#"{"id":5,"method":"m"}"#, Some(5), None, true),
         (r#"{V}"#, None, None, true),
         (r#"{V,"method":7}"#, None, None, true),
@@ -240,11 +240,17 @@ fn b_81_what_is_not_a_request_gets_no_answer() {
         (r#"{V,"id":1.5,"error":{"code":1,"message":"m"}}"#, None, None, false),
         (r#"{V,"id":null,"result":{}}"#, None, None, false),
         (r#"{"id":5,"result":{}}"#, None, Some(5), false),
+        // Both: whoever waits under that id takes it for a response, everybody else for a request.
+        (r#"{V,"id":5,"method":"m","result":{}}"#, Some(5), Some(5), true),
+        (r#"{V,"id":5,"method":"m","error":{"code":1,"message":"m"}}"#, Some(5), Some(5), true),
+        (r#"{V,"id":5,"method":null,"result":{},"error":null}"#, Some(5), Some(5), true),
+        (r#"{V,"method":"m","result":{}}"#, None, None, false),
     ] {
         let refused = refused(&text.replace('V', version));
         assert_eq!(refused.id, echo.map(RequestId::from), "{text}");
         assert_eq!(refused.response_to, response_to.map(RequestId::from), "{text}");
         assert_eq!(refused.wants_answer(), answered, "{text}");
+        assert!(refused.response_to.is_none() || !refused.asks_or_tells(), "{text}");
         assert_eq!(refused.error().code, ErrorCode::INVALID_REQUEST);
     }
 }

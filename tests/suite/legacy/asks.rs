@@ -129,6 +129,21 @@ fn the_narrow_revision_gets_its_own_forms_bt5() {
     assert_eq!(text(&client.only()), "4");
 }
 
+/// R-001, B-61, B-81: what is an answer and a request at once is the answer to the question that waits under its id, and a
+/// broken one; under another id it is a broken request.
+#[test]
+fn what_answers_and_asks_at_once_fails_its_question() {
+    let mut client = client(|ctx: Ctx| async move { Ok(ToolResult::text(shown(number(&ctx, "a").await))) });
+    client.call();
+    let ask = client.only();
+    let both = |id: &Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping", "result": n(4)});
+    let refused = client.send(&both(&json!("mine"))).expect("an answer");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("mine"), &json!(-32600)));
+    assert!(client.drain().is_empty());
+    assert_eq!(client.send(&both(&ask["id"])), None);
+    assert!(text(&client.only()).contains("`method` beside `result` or `error`"));
+}
+
 /// BT-5, BT-6, R-246, G-13: what a revision has no words for is missing: required ends the call with `-32603` and
 /// what is lacking, optional resolves, and what else was open is asked.
 #[test]

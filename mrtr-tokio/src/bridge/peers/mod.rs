@@ -20,7 +20,7 @@ mod line;
 use std::{convert::Infallible, fmt, fmt::Write as _, time::Duration};
 
 use mrtr_core::bridge::Output;
-use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
+use redis::{Client, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::{
     sync::oneshot,
     task::JoinHandle,
@@ -29,7 +29,7 @@ use tokio::{
 
 use self::line::{Held, Line, Waiting};
 use super::driver::{Events, In};
-use crate::store::{RedisError, checked};
+use crate::store::{self, RedisError, checked};
 
 /// Entries of one stream.
 const LENGTH: usize = 10_000;
@@ -158,13 +158,22 @@ impl Carrier {
                 self.lost(&error);
                 continue;
             }
+            // Nor can they be reached where nothing may be read, or deleted: there is no such entry, but that may be said.
+            let mut done = Vec::from([b"0-1".to_vec()]);
+            let messages = match self.take(&mut both.reading, &mut done, None).await {
+                Ok(messages) => messages,
+                Err(error) => {
+                    self.lost(&error);
+                    continue;
+                }
+            };
             if !first || !self.reachable {
                 self.found();
             }
             first = false;
             let since = Instant::now();
             let broke = tokio::select! {
-                broke = self.read(&mut both.reading) => match broke {
+                broke = self.read(&mut both.reading, messages, done) => match broke {
                     Ok(never) => match never {},
                     Err(error) => error,
                 },
@@ -186,10 +195,7 @@ impl Carrier {
 
     async fn connect(&self) -> RedisResult<Both> {
         let connect = async |patience: Duration| {
-            let config = AsyncConnectionConfig::new()
-                .set_connection_timeout(Some(PATIENCE))
-                .set_response_timeout(Some(patience));
-            let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = store::connect(&self.client, patience).await?;
             // One that is still loading, or no longer a primary, says so.
             redis::cmd("PING").exec_async(&mut connection).await?;
             Ok::<_, redis::RedisError>(connection)
@@ -212,24 +218,14 @@ impl Carrier {
         self.events.send(In::Reachable(true));
     }
 
-    /// Reads what others write, until the connection breaks.
-    async fn read(&self, connection: &mut MultiplexedConnection) -> RedisResult<Infallible> {
-        let mut done: Vec<Vec<u8>> = Vec::new();
+    /// Reads what others write, until the connection breaks. `messages` were read already, `done` are their entries.
+    async fn read(
+        &self,
+        connection: &mut MultiplexedConnection,
+        mut messages: Vec<Vec<u8>>,
+        mut done: Vec<Vec<u8>>,
+    ) -> RedisResult<Infallible> {
         loop {
-            let mut commands = redis::pipe();
-            if !done.is_empty() {
-                commands.cmd("XDEL").arg(&self.own).arg(&done).ignore();
-            }
-            commands.cmd("PEXPIRE").arg(&self.own).arg(LIFE.as_millis().to_string()).ignore();
-            commands.cmd("XREAD").arg("COUNT").arg(READ);
-            commands.arg("BLOCK").arg(BLOCK.as_millis().to_string()).arg("STREAMS").arg(&self.own).arg("0-0");
-            let (read,): (Value,) = commands.query_async(connection).await?;
-            let mut messages = Vec::new();
-            done.clear();
-            for (id, message) in entries(read) {
-                done.push(id);
-                messages.extend(message);
-            }
             if !messages.is_empty() {
                 // The next ones when these are dealt with: nothing piles up here.
                 let (dealt, with) = oneshot::channel();
@@ -238,7 +234,40 @@ impl Carrier {
                     std::future::pending::<()>().await;
                 }
             }
+            let asked = Instant::now();
+            messages = self.take(connection, &mut done, Some(BLOCK)).await?;
+            if done.is_empty() && asked.elapsed() < FIRST_PAUSE {
+                // Who does not hold back its reply (a proxy, one that gives what is no entry) is not asked without end.
+                sleep(FIRST_PAUSE).await;
+            }
         }
+    }
+
+    /// Deletes what is done, and reads what is there then, or comes within this time.
+    async fn take(
+        &self,
+        connection: &mut MultiplexedConnection,
+        done: &mut Vec<Vec<u8>>,
+        within: Option<Duration>,
+    ) -> RedisResult<Vec<Vec<u8>>> {
+        let mut commands = redis::pipe();
+        if !done.is_empty() {
+            commands.cmd("XDEL").arg(&self.own).arg(&*done).ignore();
+        }
+        commands.cmd("PEXPIRE").arg(&self.own).arg(LIFE.as_millis().to_string()).ignore();
+        commands.cmd("XREAD").arg("COUNT").arg(READ);
+        if let Some(within) = within {
+            commands.arg("BLOCK").arg(within.as_millis().to_string());
+        }
+        commands.arg("STREAMS").arg(&self.own).arg("0-0");
+        let (read,): (Value,) = commands.query_async(connection).await?;
+        let mut messages = Vec::new();
+        done.clear();
+        for (id, message) in entries(read) {
+            done.push(id);
+            messages.extend(message);
+        }
+        Ok(messages)
     }
 
     /// Nobody is to write to a process that has ended in order.

@@ -8,14 +8,14 @@
 
 mod world;
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use redis::AsyncCommands as _;
 use rustix::process::Signal;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use self::world::{Place, Process, Server, call, command, error, messages, outcome, retry, until};
+use self::world::{Place, Process, Server, call, command, error, hasty, messages, outcome, retry, until};
 
 /// Some bridges, their Redis, and where their server notes what it does.
 struct Bridges {
@@ -240,4 +240,54 @@ async fn an_owner_that_is_told_to_end() {
     // It leaves no letter-box behind; the other one may have one.
     let streams: Vec<String> = redis.connection().await.keys("mrtr:bridge:*").await.unwrap();
     assert!(streams.len() <= 1, "{streams:?}");
+}
+
+/// A Redis, or what stands before it, that gives its reply at once where it should wait for something is not asked without
+/// end; and what is handed over there comes over all the same.
+#[tokio::test]
+async fn a_redis_that_does_not_wait_is_not_asked_without_end() {
+    let place = Place::new("hasty");
+    let redis = Server::start(&place).await;
+    let (url, read) = hasty(&redis).await;
+    let all = [Process::start(&place, &url).await, Process::start(&place, &url).await];
+    let first = call("a", 1, None);
+    let reply = all[0].ask("alice", &first).await;
+    assert_eq!(outcome(&all[1].ask("alice", &retry(&first, &reply, "yes")).await), "a: yes to a/0");
+    let before = read.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(2)).await;
+    // 20 a second and process; without a pause it was 27,000 in all.
+    let times = read.load(Ordering::Relaxed) - before;
+    assert!((1..=100).contains(&times), "{times}");
+}
+
+/// A Redis that lets write and not read, or not delete, is one over which nobody can be reached: that is said once and not
+/// every second, and a retry at the wrong process fails at once. When it may be used again it is.
+#[tokio::test]
+async fn a_redis_that_lets_half_be_done_is_out_of_reach() {
+    let Bridges { all, place, redis } = bridges("half", 2).await;
+    let first = call("a", 1, None);
+    let next = retry(&first, &all[0].ask("alice", &first).await, "yes");
+    for command in ["xread", "xdel"] {
+        let mut connection = redis.connection().await;
+        let mut acl = async |rule: String| {
+            let set = redis::cmd("ACL").arg(&["SETUSER", "default", &rule]).exec_async(&mut connection).await;
+            set.unwrap();
+            let kill: &[&str] = &["KILL", "TYPE", "normal", "SKIPME", "yes"];
+            redis::cmd("CLIENT").arg(kill).exec_async(&mut connection).await.unwrap();
+        };
+        acl(format!("-{command}")).await;
+        all[1].number_is("peers_unreachable", 1).await;
+        for _ in 0..150 {
+            assert_eq!(all[1].number("peers_unreachable").await, 1, "{command}");
+            sleep(Duration::from_millis(10)).await;
+        }
+        let failed = all[1].ask("alice", &next).await;
+        assert_eq!(failed[0]["error"]["data"], json!({"retryAfterMs": 1_000}));
+        acl(format!("+{command}")).await;
+        for process in &all {
+            process.number_is("peers_unreachable", 0).await;
+        }
+    }
+    assert_eq!(outcome(&all[1].ask("alice", &next).await), "a: yes to a/0");
+    assert_eq!((place.notes("run"), place.notes("answer")), (1, 1));
 }

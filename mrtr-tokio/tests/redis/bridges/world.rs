@@ -1,11 +1,19 @@
 //! What the tests need: a Redis that may be killed, bridges that are processes, hosts that speak HTTP.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
     time::{Instant, sleep},
 };
@@ -117,6 +125,35 @@ impl Server {
         let client = redis::Client::open(self.url()).unwrap();
         client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
     }
+}
+
+/// A way to a Redis that does not hold back its replies; how often something was read on it.
+pub(super) async fn hasty(redis: &Server) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let (read, port) = (Arc::new(AtomicUsize::new(0)), redis.port);
+    let count = Arc::clone(&read);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (mut from, mut to) = client.into_split();
+            let (mut answers, mut asks) = TcpStream::connect(("127.0.0.1", port)).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut answers, &mut to).await });
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut bytes = [0; 4096];
+                while let Ok(some @ 1..) = from.read(&mut bytes).await {
+                    const BLOCK: &[u8] = b"BLOCK\r\n$4\r\n2000\r\n";
+                    let mut said = bytes[..some].to_vec();
+                    if let Some(at) = said.windows(BLOCK.len()).position(|part| part == BLOCK) {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        said.splice(at..at + BLOCK.len(), *b"COUNT\r\n$2\r\n16\r\n");
+                    }
+                    asks.write_all(&said).await.unwrap();
+                }
+            });
+        }
+    });
+    (url, read)
 }
 
 /// The command of a bridge before the server that counts.
