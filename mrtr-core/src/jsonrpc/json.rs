@@ -128,6 +128,30 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The first members of an object that have these names, found in one pass over it that ends with the last of
+    /// them; `None` if this is no object.
+    pub(crate) fn pick<const N: usize>(self, names: [&str; N]) -> Option<[Option<Self>; N]> {
+        let mut found = [None; N];
+        self.pick_into(&names, &mut found)?;
+        Some(found)
+    }
+
+    fn pick_into(self, names: &[&str], found: &mut [Option<Self>]) -> Option<()> {
+        let mut members = self.members()?;
+        let mut left = names.len();
+        while left > 0
+            && let Some((at, plain, value)) = members.step()
+        {
+            let is = |name: &str| plain.map_or_else(|| text::is(self.0, at, name), |plain| plain == name);
+            let place = names.iter().zip(&mut *found).find(|(name, _)| is(name)).map(|(_, place)| place);
+            if let Some(place @ None) = place {
+                *place = Some(value);
+                left -= 1;
+            }
+        }
+        Some(())
+    }
+
     /// Decodes into a type of your own.
     ///
     /// # Errors

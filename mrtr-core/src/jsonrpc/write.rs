@@ -52,7 +52,8 @@ pub(crate) fn integer(out: &mut Vec<u8>, number: i64) {
 /// Appends JSON text with its line breaks removed; the text is valid JSON, where a raw line break can only
 /// be white space between tokens. `RawValue`s that callers pass through may be pretty-printed.
 pub(crate) fn one_line(out: &mut Vec<u8>, json: &str) {
-    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    let has = |byte: u8| json.as_bytes().contains(&byte);
+    if has(b'\n') || has(b'\r') {
         out.extend(json.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')));
     } else {
         out.extend_from_slice(json.as_bytes());

@@ -125,11 +125,9 @@ impl<'a> InputRequest<'a> {
     ///
     /// What is wrong, to be reported with the entry's key.
     pub fn from_json(value: Json<'a>) -> Result<Self, AskFault> {
-        if !value.is_object() {
-            return Err(AskFault::NotAnObject);
-        }
-        let method = value.get("method").and_then(Json::as_string).ok_or(AskFault::NoMethod)?;
-        Self::from_parts(&method, value.get("params"))
+        let [method, params] = value.pick(["method", "params"]).ok_or(AskFault::NotAnObject)?;
+        let method = method.and_then(Json::as_string).ok_or(AskFault::NoMethod)?;
+        Self::from_parts(&method, params)
     }
 
     /// Reads an ask from its method and parameters; see [`InputRequest::from_json`].
@@ -138,42 +136,38 @@ impl<'a> InputRequest<'a> {
     ///
     /// What is wrong.
     pub fn from_parts(method: &str, params: Option<Json<'a>>) -> Result<Self, AskFault> {
-        let object =
-            |params: Option<Json<'a>>| params.filter(|params| params.is_object()).ok_or(AskFault::NoParams);
-        let text = |params: Json<'a>, name: &'static str| {
-            params.get(name).and_then(Json::as_string).map(|_| ()).ok_or(AskFault::Member(name))
+        let text = |value: Option<Json<'a>>, name: &'static str| {
+            value.and_then(Json::as_string).map(|_| ()).ok_or(AskFault::Member(name))
         };
         let kind = match method {
             "elicitation/create" => {
-                let params = object(params)?;
-                text(params, "message")?;
-                let mode = params
-                    .get("mode")
-                    .map(|mode| mode.as_string().ok_or(AskFault::UnknownMode))
-                    .transpose()?;
+                let [message, mode, schema, url] = params
+                    .and_then(|params| params.pick(["message", "mode", "requestedSchema", "url"]))
+                    .ok_or(AskFault::NoParams)?;
+                text(message, "message")?;
+                let mode = mode.map(|mode| mode.as_string().ok_or(AskFault::UnknownMode)).transpose()?;
                 match mode.as_deref() {
                     None | Some("form") => {
-                        if !params.get("requestedSchema").is_some_and(Json::is_object) {
+                        if !schema.is_some_and(Json::is_object) {
                             return Err(AskFault::Member("requestedSchema"));
                         }
                         AskKind::Form
                     }
                     Some("url") => {
-                        text(params, "url")?;
+                        text(url, "url")?;
                         AskKind::Url
                     }
                     Some(_) => return Err(AskFault::UnknownMode),
                 }
             }
             "sampling/createMessage" => {
-                let params = object(params)?;
-                if params.get("messages").and_then(Json::items).is_none() {
+                let [messages, most] = params
+                    .and_then(|params| params.pick(["messages", "maxTokens"]))
+                    .ok_or(AskFault::NoParams)?;
+                if messages.and_then(Json::items).is_none() {
                     return Err(AskFault::Member("messages"));
                 }
-                if params
-                    .get("maxTokens")
-                    .is_none_or(|value| value.kind() != crate::jsonrpc::JsonKind::Number)
-                {
+                if most.is_none_or(|value| value.kind() != crate::jsonrpc::JsonKind::Number) {
                     return Err(AskFault::Member("maxTokens"));
                 }
                 AskKind::Sampling
