@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::{ErrorCode, RpcError},
     http::{ParamHeaders, request_headers},
-    jsonrpc::{self, Json, Message, Notification, Request, RequestId, Response, write},
+    jsonrpc::{self, Admitted, Json, Message, Notification, Request, RequestId, Response, write},
     time::Timestamp,
     trace::debug,
     wire::{ClientCapabilities, LogLevel, Version},
@@ -393,7 +393,12 @@ impl Bridge {
         let name = if method == "tools/call" { params.get("name").and_then(Json::as_string) } else { None };
         let known = self.upstreams.get(upstream).zip(name);
         let annotations = known.and_then(|(state, name)| state.annotations.get(&*name));
-        let request = Request { id: 0.into(), method: Cow::Borrowed(method), params: Some(params) };
+        let request = Request {
+            id: 0.into(),
+            method: Cow::Borrowed(method),
+            params: Some(params),
+            admitted: Admitted::default(),
+        };
         let request = Message::Request(request);
         let headers = request_headers(&request, annotations.unwrap_or(ParamHeaders::NONE))
             .map_err(|fault| RpcError::invalid_params(alloc::format!("Invalid params: {fault}")))?;

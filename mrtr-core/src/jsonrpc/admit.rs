@@ -5,7 +5,12 @@
 
 use alloc::string::String;
 
-use super::{Json, JsonKind, Message, Notification, Request, RequestId, Response, check, lex, message, text};
+use super::{
+    Json, JsonKind, Message, Notification, Request, RequestId, Response, check,
+    ended::{self, Ended},
+    lex, message,
+    parts::{Admitted, Parts},
+};
 use crate::{
     error::{ErrorCode, RpcError},
     limits::Limits,
@@ -142,7 +147,7 @@ pub(super) fn not_utf8(input: &[u8]) -> Refused {
 /// Checks the text, and finds the members that JSON-RPC knows.
 pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, Outline<'a>), Refused> {
     let mut outline = Outline::default();
-    match check::check_members(text, limits, |name, member| outline.add(name, member)) {
+    match check::check_objects(text, limits, |object| outline.see(&object)) {
         Ok(value) => Ok((value, outline)),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
@@ -196,6 +201,7 @@ pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
 /// Sorts a checked value into its kind of message.
 pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));
+    let response = |id, outcome| Response { id, outcome, admitted: outline.admitted };
     match value.kind() {
         JsonKind::Object => {}
         JsonKind::Array => return Err(outline.refuse(Refusal::Batch)),
@@ -218,13 +224,15 @@ pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message
             match outline.id {
                 None => Ok(Message::Notification(Notification { method, params })),
                 Some(id) => match RequestId::from_json(id) {
-                    Some(id) => Ok(Message::Request(Request { id, method, params })),
+                    Some(id) => {
+                        Ok(Message::Request(Request { id, method, params, admitted: outline.admitted }))
+                    }
                     None => refuse("`id` is neither a string nor an integer"),
                 },
             }
         }
         (None, Some(result), None) => match outline.id.and_then(RequestId::from_json) {
-            Some(id) => Ok(Message::Response(Response { id: Some(id), outcome: Ok(result) })),
+            Some(id) => Ok(Message::Response(response(Some(id), Ok(result)))),
             None => refuse("a result without a readable `id`"),
         },
         (None, None, Some(error)) => {
@@ -233,8 +241,8 @@ pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message
                 return refuse("`error` has no integer `code` or no string `message`");
             };
             match id {
-                None => Ok(Message::Response(Response { id: None, outcome: Err(error) })),
-                Some(Some(id)) => Ok(Message::Response(Response { id: Some(id), outcome: Err(error) })),
+                None => Ok(Message::Response(response(None, Err(error)))),
+                Some(Some(id)) => Ok(Message::Response(response(Some(id), Err(error)))),
                 Some(None) => refuse("`id` is neither a string nor an integer"),
             }
         }
@@ -255,10 +263,9 @@ pub(super) struct Outline<'a> {
     pub(super) params: Option<Json<'a>>,
     pub(super) result: Option<Json<'a>>,
     pub(super) error: Option<Json<'a>>,
+    /// What is in `params` or in `result`: in the later, if a response has both.
+    pub(super) admitted: Admitted<'a>,
 }
-
-/// The names of those members, as tokens.
-const KNOWN: [&str; 6] = ["\"jsonrpc\"", "\"id\"", "\"method\"", "\"params\"", "\"result\"", "\"error\""];
 
 impl<'a> Outline<'a> {
     /// Reads the members of the object that begins `text`. The text is not checked; so the members need not be
@@ -273,13 +280,17 @@ impl<'a> Outline<'a> {
             if bytes.get(name) != Some(&b'"') {
                 break;
             }
-            let name_end = lex::skip_string(bytes, name);
+            let (name_end, plain) = lex::skip_string_plain(bytes, name);
             let colon = lex::skip_space(bytes, name_end);
             let start = lex::skip_space(bytes, colon + 1);
             let end = lex::skip_value(bytes, start);
-            let name = text.get(name..name_end).unwrap_or("");
+            let token = text.get(name..name_end).unwrap_or("");
             let id = outline.id;
-            outline.add(name, Json::trusted(text.get(start..end).unwrap_or("")));
+            if let Some(inside) = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
+                && let Some(name) = ended::name(inside, plain)
+            {
+                outline.add(&name, Json::trusted(text.get(start..end).unwrap_or("")));
+            }
             if end == bytes.len() {
                 // The text was cut off here: of an id this may be the beginning of another one.
                 outline.id = id;
@@ -290,30 +301,32 @@ impl<'a> Outline<'a> {
         outline
     }
 
-    /// Adds a member, unless JSON-RPC does not know its name, which is a token.
+    /// Takes note of what is in an object, if it is the message, or one of the two that are read of most messages.
+    fn see(&mut self, object: &Ended<'_, 'a>) {
+        if object.is_top() {
+            object.members().for_each(|(name, member)| self.add(&name, member));
+        } else if let Some((name, value)) = object.member()
+            && matches!(&*name, "params" | "result")
+        {
+            let mut parts = Parts::default();
+            object.members().for_each(|(name, part)| parts.see(&name, part));
+            self.admitted = Admitted { object: Some(value), parts };
+        }
+    }
+
+    /// Adds a member of the message, unless JSON-RPC does not know its name.
     fn add(&mut self, name: &str, member: Json<'a>) {
         let place = match name {
-            "\"jsonrpc\"" => &mut self.version,
-            "\"id\"" => {
+            "jsonrpc" => &mut self.version,
+            "id" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            "\"method\"" => &mut self.method,
-            "\"params\"" => &mut self.params,
-            "\"result\"" => &mut self.result,
-            "\"error\"" => &mut self.error,
-            _ => {
-                // A known name may stand there with escapes. The quotes and the longest one, each character of it
-                // escaped: nothing longer is decoded.
-                if name.len() <= 2 + 6 * "jsonrpc".len()
-                    && name.contains('\\')
-                    && let Ok(plain) = text::decode(name)
-                    && let Some(token) = KNOWN.iter().find(|token| token.trim_matches('"') == plain)
-                {
-                    self.add(token, member);
-                }
-                return;
-            }
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return,
         };
         *place = Some(member);
     }

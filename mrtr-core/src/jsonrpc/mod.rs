@@ -5,6 +5,7 @@
 //! | `admit` | what kind of message it is, or why it is none and what to answer |
 //! | `admission` | [`Admission`]: the same for a message that is kept |
 //! | `check` | the bounded pass: grammar, depth, nodes, duplicate names |
+//! | `ended` | an object that the pass went over: its members |
 //! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
 //! | `text` | what string tokens say |
 //! | `names` | sorting the names of an object |
@@ -12,16 +13,19 @@
 //! | `json` | [`Json`], a slice of text known to be one JSON value, read lazily |
 //! | `id` | [`RequestId`] |
 //! | `message` | [`Message`] and its three kinds |
+//! | `parts` | the members of `params` and `result` that are read of most messages, as admission saw them |
 //! | `write` | appends whole messages to a buffer |
 
 mod admission;
 mod admit;
 mod check;
+mod ended;
 mod id;
 mod json;
 pub(crate) mod lex;
 mod message;
 pub(crate) mod names;
+mod parts;
 pub(crate) mod stack;
 pub(crate) mod text;
 pub(crate) mod write;
@@ -32,4 +36,5 @@ pub use admit::{Refusal, Refused, admit};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};
 pub use message::{Message, Notification, Request, Response};
+pub(crate) use parts::{Admitted, Parts};
 pub use write::error as write_error;
