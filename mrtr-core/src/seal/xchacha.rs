@@ -11,7 +11,7 @@ use poly1305::{
     universal_hash::{KeyInit as _, UniversalHash as _},
 };
 use subtle::ConstantTimeEq as _;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::suite::{Cipher, Nonce, Suite, TooLong, Unauthentic};
 
@@ -38,7 +38,8 @@ const LONGEST: u64 = (u32::MAX as u64 - 1) * BLOCK as u64;
 
 /// The key stream under one nonce.
 struct Stream {
-    beginning: Zeroizing<[u8; AT_ONCE]>,
+    /// Wiped when dropped.
+    beginning: [u8; AT_ONCE],
     /// Makes what comes after the beginning.
     rest: XChaCha20,
 }
@@ -50,8 +51,8 @@ impl Stream {
             return None;
         }
         let mut rest = XChaCha20::new(key.into(), nonce.into());
-        let mut beginning = Zeroizing::new([0; AT_ONCE]);
-        rest.apply_keystream(&mut *beginning);
+        let mut beginning = [0; AT_ONCE];
+        rest.apply_keystream(&mut beginning);
         Some(Self { beginning, rest })
     }
 
@@ -75,6 +76,12 @@ impl Stream {
             *byte ^= key;
         }
         self.rest.apply_keystream(far);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.beginning.as_mut_slice().zeroize();
     }
 }
 
@@ -114,7 +121,7 @@ mod tests {
         let (ours, theirs) = (XChaCha(Zeroizing::new(key)), XChaCha20Poly1305::new(&key.into()));
         for length in (0..600).chain([1023, 1024, 1025, 70_000]) {
             for (head, aad) in [(0, &b""[..]), (30, b"mrtr/v1"), (3, &[5; 37])] {
-                let plain: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+                let plain: Vec<u8> = (0..=250).cycle().take(length).collect();
                 let mut sealed = vec![1; head];
                 sealed.extend_from_slice(&plain);
                 ours.seal(&nonce, aad, &mut sealed, head).unwrap();
