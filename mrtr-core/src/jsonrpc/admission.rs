@@ -58,14 +58,15 @@ impl Admitted {
     fn of(input: Vec<u8>, limits: &Limits) -> Result<Self, Refused> {
         admit::check_size(&input, limits)?;
         let text = String::from_utf8(input).map_err(|error| admit::not_utf8(error.as_bytes()))?;
-        let (value, outline) = admit::outline(&text, limits)?;
-        admit::sort(value, &outline)?;
-        let Outline { version, id, method, params, result, error, admitted, .. } = outline;
-        let place = |part: Json<'_>| place(&text, part.as_str());
-        let members = [version, id, method, params, result, error].map(|member| member.map(place));
-        let parts = admitted.parts.all().map(|part| part.map(place));
-        let object = admitted.object.map(place);
-        Ok(Self { value: place(value), members, object, parts, text })
+        let (value, members, object, parts) = admit::outlined(&text, limits, |value, outline| {
+            admit::sort(value, outline)?;
+            let &Outline { version, id, method, params, result, error, admitted, .. } = outline;
+            let place = |part: Json<'_>| place(&text, part.as_str());
+            let members = [version, id, method, params, result, error].map(|member| member.map(place));
+            let parts = admitted.parts.all().map(|part| part.map(place));
+            Ok((place(value), members, admitted.object.map(place), parts))
+        })?;
+        Ok(Self { text, value, members, object, parts })
     }
 
     fn message(&self) -> Result<Message<'_>, Refused> {

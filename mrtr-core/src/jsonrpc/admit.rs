@@ -128,8 +128,7 @@ impl Refused {
 pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refused> {
     check_size(input, limits)?;
     let text = core::str::from_utf8(input).map_err(|_| not_utf8(input))?;
-    let (value, outline) = outline(text, limits)?;
-    sort(value, &outline)
+    outlined(text, limits, sort)
 }
 
 pub(super) fn check_size(input: &[u8], limits: &Limits) -> Result<(), Refused> {
@@ -144,11 +143,15 @@ pub(super) fn not_utf8(input: &[u8]) -> Refused {
     Outline::read(&String::from_utf8_lossy(input)).refuse_unread(Refusal::NotUtf8)
 }
 
-/// Checks the text, and finds the members that JSON-RPC knows.
-pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, Outline<'a>), Refused> {
+/// Checks the text, finds the members that JSON-RPC knows, and does `then` with them.
+pub(super) fn outlined<'a, T>(
+    text: &'a str,
+    limits: &Limits,
+    then: impl FnOnce(Json<'a>, &Outline<'a>) -> Result<T, Refused>,
+) -> Result<T, Refused> {
     let mut outline = Outline::default();
     match check::check_objects(text, limits, |object| outline.see(&object)) {
-        Ok(value) => Ok((value, outline)),
+        Ok(value) => then(value, &outline),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
         ) => {
@@ -157,45 +160,6 @@ pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, O
         }
         Err(reason) => Err(Outline::read(text).refuse_unread(reason)),
     }
-}
-
-/// What the beginning of a message says of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
-    /// It is a response to this request.
-    Reply(RequestId),
-    /// It is a request, of this id.
-    Request(RequestId),
-    /// It is no response: a notification, a request whose id comes later, or no message at all.
-    NoReply,
-    /// It may be a response to anything: its id does not stand before what it brings.
-    Unclear,
-}
-
-/// Looks at messages that are too long to be held: they are cut off anywhere.
-pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
-    let valid = match core::str::from_utf8(beginning) {
-        Ok(text) => text,
-        Err(cut) => {
-            let valid = beginning.get(..cut.valid_up_to()).unwrap_or_default();
-            core::str::from_utf8(valid).unwrap_or_default()
-        }
-    };
-    let outline = Outline::read(valid);
-    // The id is whole only if something follows it.
-    if outline.method.is_some()
-        && outline.params.is_some()
-        && !outline.two_ids
-        && let Some(id) = outline.id.and_then(RequestId::from_json)
-    {
-        return Begun::Request(id);
-    }
-    if outline.method.is_some() || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
-        return Begun::NoReply;
-    }
-    let replies = outline.result.is_some() || outline.error.is_some();
-    let id = outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json);
-    id.map_or(Begun::Unclear, Begun::Reply)
 }
 
 /// Sorts a checked value into its kind of message.
@@ -270,7 +234,7 @@ pub(super) struct Outline<'a> {
 impl<'a> Outline<'a> {
     /// Reads the members of the object that begins `text`. The text is not checked; so the members need not be
     /// JSON either.
-    fn read(text: &'a str) -> Self {
+    pub(super) fn read(text: &'a str) -> Self {
         let mut outline = Self::default();
         let bytes = text.as_bytes();
         let mut at = lex::skip_space(bytes, 0);
@@ -352,28 +316,6 @@ impl<'a> Outline<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_message_is_that_is_cut_off() {
-        let reply = |id: i64| Begun::Reply(id.into());
-        for (beginning, expected) in [
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"x"#, reply(7)),
-            (r#" { "id" : 7 , "error":"#, reply(7)),
-            (r#"{"jsonrpc":"2.0","method":"notifications/message","params":"#, Begun::NoReply),
-            (r#"{"id":7,"method":"ping","params"#, Begun::NoReply),
-            (r#"{"id":7,"method":"ping","params":{"a":"x"#, Begun::Request(7.into())),
-            (r#"{"method":"ping","params":{"a":"x"#, Begun::NoReply),
-            (r#"{"id":7,"id":8,"method":"ping","params":{"#, Begun::NoReply),
-            ("xxxxxx", Begun::NoReply),
-            (r#"["#, Begun::NoReply),
-            (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),
-            (r#"{"id":12"#, Begun::Unclear),
-            (r#"{"id":1.5,"result":"#, Begun::Unclear),
-            ("", Begun::Unclear),
-        ] {
-            assert_eq!(reply_begun(beginning.as_bytes()), expected, "{beginning}");
-        }
-    }
 
     /// What is no JSON may still say that it replies, and to what (B-81).
     #[test]

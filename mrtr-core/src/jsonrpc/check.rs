@@ -3,7 +3,12 @@
 //! It never recurses, and what it allocates is proportional to the names of the objects that are open at one
 //! time, never to the length of a string. For ordinary messages that is nothing.
 
-use super::{Json, Refusal, ended::Ended, lex, names, stack::Stack};
+use super::{
+    Json, Refusal,
+    ended::{Ended, Place},
+    lex, names,
+    stack::Stack,
+};
 use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
@@ -116,7 +121,7 @@ impl Pass<'_> {
         if let Frame::Object(object) = &mut self.inner {
             object.seen.add(self.bytes, at, end, plain);
         }
-        self.names.places.push(at);
+        self.names.places.push(Place { at, end, plain: plain == Plain::Yes });
         let colon = lex::skip_space(self.bytes, end);
         if self.bytes.get(colon) != Some(&b':') {
             return Err(Refusal::Syntax { at: colon });
@@ -184,7 +189,7 @@ impl Seen {
 /// it closes.
 struct Names<'a> {
     text: &'a str,
-    places: Stack<usize, 32>,
+    places: Stack<Place, 32>,
 }
 
 impl<'a> Names<'a> {
@@ -204,7 +209,7 @@ impl<'a> Names<'a> {
     fn close(&mut self, object: Object) -> Result<(), Refusal> {
         let second = if object.seen.doubtful() {
             let own = self.places.as_mut_slice().get_mut(object.names_from..).unwrap_or_default();
-            names::sort(self.text, own, |&at| at)
+            names::sort(self.text, own, |name| name.at)
         } else {
             None
         };

@@ -4,14 +4,25 @@ use alloc::borrow::Cow;
 
 use super::{Json, lex, text};
 
+/// Where a name stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    /// Where it opens.
+    pub(super) at: usize,
+    /// Behind its closing quote.
+    pub(super) end: usize,
+    /// It has no escapes.
+    pub(super) plain: bool,
+}
+
 /// An object that has ended. The places of its names are known, and each value stands between two of them: what is in
 /// the values is not walked again.
 pub(super) struct Ended<'p, 'a> {
     pub(super) text: &'a str,
-    /// Where the name stands of the member that it is the value of; `None` for the object at the top.
-    pub(super) name: Option<usize>,
-    /// Where its names stand.
-    pub(super) names: &'p [usize],
+    /// The name of the member that it is the value of; `None` for the object at the top.
+    pub(super) name: Option<Place>,
+    /// Its names.
+    pub(super) names: &'p [Place],
     /// Where its bracket closes.
     pub(super) end: usize,
 }
@@ -31,10 +42,20 @@ impl<'a> Ended<'_, 'a> {
     pub(super) fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
         let bytes = self.text.as_bytes();
         // Before a name are a comma and the value before it.
-        let commas = self.names.iter().skip(1).map(|&next| lex::space_before(bytes, next).saturating_sub(1));
+        let commas =
+            self.names.iter().skip(1).map(|next| lex::space_before(bytes, next.at).saturating_sub(1));
         let ends = commas.chain([self.end]).map(|end| lex::space_before(bytes, end));
         self.names.iter().zip(ends).filter_map(|(&name, end)| member(self.text, name, end))
     }
+}
+
+/// The member with this name whose value ends at `end`.
+fn member(text: &str, name: Place, end: usize) -> Option<(Cow<'_, str>, Json<'_>)> {
+    let bytes = text.as_bytes();
+    let colon = lex::skip_space(bytes, name.end);
+    let value = lex::skip_space(bytes, colon + 1);
+    let name = self::name(text.get(name.at + 1..name.end - 1)?, name.plain)?;
+    Some((name, Json::trusted(text.get(value..end)?)))
 }
 
 /// The name of a member, given what stands between its quotes and whether that has no escapes; `None` if it is no text,
@@ -46,13 +67,4 @@ pub(super) fn name(inside: &str, plain: bool) -> Option<Cow<'_, str>> {
         false if inside.len() <= LONGEST => text::decode_inside(inside).ok(),
         false => None,
     }
-}
-
-/// The member whose name stands at `at` and whose value ends at `end`.
-fn member(text: &str, at: usize, end: usize) -> Option<(Cow<'_, str>, Json<'_>)> {
-    let bytes = text.as_bytes();
-    let (name_end, plain) = lex::skip_string_plain(bytes, at);
-    let name = name(text.get(at + 1..name_end.saturating_sub(1))?, plain)?;
-    let colon = lex::skip_space(bytes, name_end);
-    Some((name, Json::trusted(text.get(lex::skip_space(bytes, colon + 1)..end)?)))
 }

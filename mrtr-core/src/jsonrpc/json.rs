@@ -254,6 +254,18 @@ mod tests {
 
     use super::*;
 
+    /// What `pick` finds is what `get` finds, wherever it stands and however the name is written.
+    #[test]
+    fn several_members_are_picked_at_once() {
+        let json = Json::trusted(r#"{"\ud800":0,"b":{"a":1}, "\u0061" : [2] ,"b":3,"c":null,"d":5}"#);
+        let names = ["a", "b", "c", "x", "d"];
+        assert_eq!(json.pick(names), Some(names.map(|name| json.get(name))));
+        assert_eq!(json.pick(["b"]), Some([Some(Json::trusted(r#"{"a":1}"#))]));
+        assert_eq!(json.pick(["a", "d"]).unwrap().map(|found| found.unwrap().as_str()), ["[2]", "5"]);
+        assert_eq!(Json::EMPTY_OBJECT.pick(["a"]), Some([None]));
+        assert_eq!(Json::trusted("[]").pick(["a"]), None);
+    }
+
     /// Members whose names are no text are passed over, and counted up to where one is.
     #[test]
     fn members_without_a_name_are_counted() {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `admit` | what kind of message it is, or why it is none and what to answer |
 //! | `admission` | [`Admission`]: the same for a message that is kept |
+//! | `begun` | what the beginning of a message says that is too long to be held |
 //! | `check` | the bounded pass: grammar, depth, nodes, duplicate names |
 //! | `ended` | an object that the pass went over: its members |
 //! | `lex` | where the tokens of valid JSON end, shared with the structural digest |
@@ -18,6 +19,7 @@
 
 mod admission;
 mod admit;
+mod begun;
 mod check;
 mod ended;
 mod id;
@@ -31,8 +33,8 @@ pub(crate) mod text;
 pub(crate) mod write;
 
 pub use admission::Admission;
-pub(crate) use admit::{Begun, reply_begun};
 pub use admit::{Refusal, Refused, admit};
+pub(crate) use begun::{Begun, reply_begun};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};
 pub use message::{Message, Notification, Request, Response};
