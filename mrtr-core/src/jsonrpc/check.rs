@@ -121,7 +121,7 @@ impl Pass<'_> {
         if let Frame::Object(object) = &mut self.inner {
             object.seen.add(self.bytes, at, end, plain);
         }
-        self.names.places.push(Place { at, end, plain: plain == Plain::Yes });
+        self.names.places.push(Place { at, end: if plain == Plain::Yes { end } else { at } });
         let colon = lex::skip_space(self.bytes, end);
         if self.bytes.get(colon) != Some(&b':') {
             return Err(Refusal::Syntax { at: colon });

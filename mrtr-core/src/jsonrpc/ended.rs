@@ -9,10 +9,8 @@ use super::{Json, lex, text};
 pub(super) struct Place {
     /// Where it opens.
     pub(super) at: usize,
-    /// Behind its closing quote.
+    /// Behind its closing quote; where it opens, if it has escapes and has to be read again.
     pub(super) end: usize,
-    /// It has no escapes.
-    pub(super) plain: bool,
 }
 
 /// An object that has ended. The places of its names are known, and each value stands between two of them: what is in
@@ -52,10 +50,11 @@ impl<'a> Ended<'_, 'a> {
 /// The member with this name whose value ends at `end`.
 fn member(text: &str, name: Place, end: usize) -> Option<(Cow<'_, str>, Json<'_>)> {
     let bytes = text.as_bytes();
-    let colon = lex::skip_space(bytes, name.end);
-    let value = lex::skip_space(bytes, colon + 1);
-    let name = self::name(text.get(name.at + 1..name.end - 1)?, name.plain)?;
-    Some((name, Json::trusted(text.get(value..end)?)))
+    let plain = name.end > name.at;
+    let name_end = if plain { name.end } else { lex::skip_string(bytes, name.at) };
+    let name = self::name(text.get(name.at + 1..name_end - 1)?, plain)?;
+    let colon = lex::skip_space(bytes, name_end);
+    Some((name, Json::trusted(text.get(lex::skip_space(bytes, colon + 1)..end)?)))
 }
 
 /// The name of a member, given what stands between its quotes and whether that has no escapes; `None` if it is no text,

@@ -28,34 +28,32 @@ pub(crate) fn space_before(text: &[u8], mut at: usize) -> usize {
 ///
 /// Reads eight bytes at a time, for strings are most of a message, and more of them once a string is long.
 #[inline]
-pub(crate) fn skip_plain(text: &[u8], at: usize) -> usize {
-    let mut rest = text.get(at..).unwrap_or_default();
-    let mut words = 0;
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+pub(crate) fn skip_plain(text: &[u8], mut at: usize) -> usize {
+    let long = at + 48;
+    while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let found = special(u64::from_le_bytes(*word));
         if found != 0 {
             // The lowest flag is the first byte; `trailing_zeros` is at most 63.
-            return text.len() - rest.len() + (found.trailing_zeros() >> 3) as usize;
+            return at + (found.trailing_zeros() >> 3) as usize;
         }
-        rest = after;
-        words += 1;
-        if words == 6 {
-            rest = skip_blocks(rest);
+        at += 8;
+        if at == long {
+            at = skip_blocks(text, at);
         }
     }
-    let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
-    text.len() - rest.len() + plain
+    while text.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+        at += 1;
+    }
+    at
 }
 
 /// Skips blocks of which no byte ends a run: states and texts are long, names are not.
 #[inline(never)]
-fn skip_blocks(mut rest: &[u8]) -> &[u8] {
-    while let Some((block, after)) = rest.split_first_chunk::<32>()
-        && is_plain(block)
-    {
-        rest = after;
+fn skip_blocks(text: &[u8], mut at: usize) -> usize {
+    while text.get(at..).and_then(|rest| rest.first_chunk::<32>()).is_some_and(is_plain) {
+        at += 32;
     }
-    rest
+    at
 }
 
 /// Whether nothing in a block ends a run. Looks at all of it, without branches, so that the compiler takes vectors.
