@@ -61,7 +61,7 @@ impl Admitted {
         let (value, members, object, parts) = admit::outlined(&text, limits, |value, outline| {
             admit::sort(value, outline)?;
             let &Outline { version, id, method, params, result, error, admitted, .. } = outline;
-            let place = |part: Json<'_>| place(&text, part.as_str());
+            let place = |part: Json<'_>| part.place_in(&text);
             let members = [version, id, method, params, result, error].map(|member| member.map(place));
             let parts = admitted.parts.all().map(|part| part.map(place));
             Ok((place(value), members, admitted.object.map(place), parts))
@@ -79,12 +79,6 @@ impl Admitted {
         let outline = Outline { version, id, method, params, result, error, admitted, two_ids: false };
         admit::sort(at(&self.value), &outline)
     }
-}
-
-/// Where `part` stands in `text`, which it is a part of.
-fn place(text: &str, part: &str) -> Range<usize> {
-    let from = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-    from..from + part.len()
 }
 
 impl core::fmt::Debug for Admission {

@@ -1,6 +1,7 @@
 //! A slice of text that is known to be one JSON value, read lazily and without copies.
 
 use alloc::borrow::Cow;
+use core::ops::Range;
 
 use super::{lex, text};
 use crate::limits::Limits;
@@ -57,6 +58,12 @@ impl<'a> Json<'a> {
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
+    }
+
+    /// Where it stands in `text`, which it is a part of.
+    pub(crate) fn place_in(self, text: &str) -> Range<usize> {
+        let from = self.0.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        from..from + self.0.len()
     }
 
     /// What kind of value this is.
