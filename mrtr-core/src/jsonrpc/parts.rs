@@ -83,6 +83,8 @@ impl<'a> Admitted<'a> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::{format, string::String};
+
     use super::*;
     use crate::{
         Limits,
@@ -129,6 +131,17 @@ mod tests {
                 assert_eq!(response.admitted.parts(result), Parts::of(result), "{text}");
             }
         }
+    }
+
+    /// Also where every character of the longest is written as an escape.
+    #[test]
+    fn a_name_may_be_written_as_escapes() {
+        let name: String = "inputResponses".chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"{name}":{{}}}}}}"#);
+        let Ok(Message::Request(request)) = admit(text.as_bytes(), &Limits::default()) else {
+            panic!("{text}")
+        };
+        assert_eq!(request.parts(), Parts { responses: Some(Json::EMPTY_OBJECT), ..Parts::default() });
     }
 
     /// Parameters that were put there later are looked at themselves.
