@@ -1,7 +1,6 @@
 //! Connections to upstreams and what is in flight on them.
 
 use alloc::{
-    borrow::Cow,
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -15,7 +14,7 @@ use super::{
 use crate::{
     error::{ErrorCode, RpcError},
     http::{ParamHeaders, request_headers},
-    jsonrpc::{self, Admitted, Json, Message, Notification, Request, RequestId, Response, write},
+    jsonrpc::{self, Json, Message, Notification, Request, RequestId, Response, write},
     time::Timestamp,
     trace::debug,
     wire::{ClientCapabilities, LogLevel, Version},
@@ -393,12 +392,7 @@ impl Bridge {
         let name = if method == "tools/call" { params.get("name").and_then(Json::as_string) } else { None };
         let known = self.upstreams.get(upstream).zip(name);
         let annotations = known.and_then(|(state, name)| state.annotations.get(&*name));
-        let request = Request {
-            id: 0.into(),
-            method: Cow::Borrowed(method),
-            params: Some(params),
-            admitted: Admitted::default(),
-        };
+        let request = Request::made(0.into(), method, Some(params));
         let request = Message::Request(request);
         let headers = request_headers(&request, annotations.unwrap_or(ParamHeaders::NONE))
             .map_err(|fault| RpcError::invalid_params(alloc::format!("Invalid params: {fault}")))?;

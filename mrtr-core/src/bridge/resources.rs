@@ -16,7 +16,7 @@ use super::{Bridge, HostId, host::Modern};
 use crate::{
     error::RpcError,
     http::ReplyClass,
-    jsonrpc::{self, Admitted, Json, Message, Parts, Request, RequestId},
+    jsonrpc::{self, Json, Message, Parts, Request, RequestId},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, Version},
 };
@@ -188,15 +188,7 @@ impl Bridge {
             }
             Held::Legacy { method, params, version, .. } => {
                 let params = params.as_deref().map(Json::trusted);
-                (
-                    Request {
-                        id: id.clone(),
-                        method: (&**method).into(),
-                        params,
-                        admitted: Admitted::default(),
-                    },
-                    Some(*version),
-                )
+                (Request::made(id.clone(), method, params), Some(*version))
             }
         };
         let parts = request.parts();

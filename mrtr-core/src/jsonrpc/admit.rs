@@ -150,7 +150,7 @@ pub(super) fn outlined<'a, T>(
     then: impl FnOnce(Json<'a>, &Outline<'a>) -> Result<T, Refused>,
 ) -> Result<T, Refused> {
     let mut outline = Outline::default();
-    match check::check_objects(text, limits, |object| outline.see(&object)) {
+    match check::check_objects(text, limits, &mut |object| outline.see(&object)) {
         Ok(value) => then(value, &outline),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),

@@ -13,7 +13,7 @@ use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
 pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>, Refusal> {
-    check_objects(text, limits, |_| {})
+    check_objects(text, limits, &mut |_| {})
 }
 
 /// Does the same, and calls `ended` with the object at the top and before that with those that are values of its
@@ -21,7 +21,7 @@ pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>
 pub(super) fn check_objects<'a>(
     text: &'a str,
     limits: &Limits,
-    mut ended: impl FnMut(Ended<'_, 'a>),
+    ended: &mut dyn FnMut(Ended<'_, 'a>),
 ) -> Result<Json<'a>, Refusal> {
     let mut pass =
         Pass { bytes: text.as_bytes(), inner: Frame::Nothing, names: Names { text, places: Stack::new() } };
@@ -88,7 +88,7 @@ pub(super) fn check_objects<'a>(
                 }
                 (Frame::Object(object), Some(b'}')) => {
                     if depth <= 2 {
-                        pass.names.show(object, depth, at, &mut ended);
+                        pass.names.show(object, depth, at, ended);
                     }
                     pass.names.close(object)?;
                 }
@@ -195,7 +195,7 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     /// Shows an object that is the one at the top, or in it, and closes at `end`.
     #[inline(never)]
-    fn show(&self, object: Object, depth: usize, end: usize, ended: &mut impl FnMut(Ended<'_, 'a>)) {
+    fn show(&self, object: Object, depth: usize, end: usize, ended: &mut dyn FnMut(Ended<'_, 'a>)) {
         let places = self.places.as_slice();
         let name = object.names_from.checked_sub(1).and_then(|last| places.get(last)).copied();
         // What is in an array at the top is no member's value.

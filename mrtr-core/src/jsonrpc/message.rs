@@ -55,6 +55,11 @@ pub struct Response<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// One that nobody sent.
+    pub(crate) fn made(id: RequestId, method: &'a str, params: Option<Json<'a>>) -> Self {
+        Self { id, method: Cow::Borrowed(method), params, admitted: Admitted::default() }
+    }
+
     /// The parameters that are read of most requests.
     pub(crate) fn parts(&self) -> Parts<'a> {
         self.params.map(|params| self.admitted.parts(params)).unwrap_or_default()

@@ -38,5 +38,5 @@ pub(crate) use begun::{Begun, reply_begun};
 pub use id::RequestId;
 pub use json::{Items, Json, JsonKind, Members};
 pub use message::{Message, Notification, Request, Response};
-pub(crate) use parts::{Admitted, Parts};
+pub(crate) use parts::Parts;
 pub use write::error as write_error;
