@@ -5,7 +5,7 @@ use alloc::{borrow::Cow, boxed::Box, format, vec::Vec};
 
 use super::{
     Bridge, HostId, HostStream, LinkId, Output, Reason,
-    host::{AskedHost, Parts, Whose},
+    host::{AskedHost, Whose},
     inbox::{Asker, Entry},
     link::{Purpose, Then},
     relay::{class_of, head, progress, progress_of, renamed, result_error},
@@ -87,7 +87,7 @@ impl Bridge {
         let (version, can, level) = (legacy.version, legacy.capabilities, legacy.level);
         let named = name.zip(request.params).map(|(name, params)| renamed(params, name));
         let params = named.as_deref().or(request.params.map(Json::as_str));
-        let parts = Parts::of(request.params);
+        let parts = request.parts();
         let target = parts.name.or(parts.uri).and_then(Json::as_string).unwrap_or_default();
         let dialogue = Dialogue {
             host,

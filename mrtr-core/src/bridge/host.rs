@@ -6,7 +6,7 @@ use super::{Bridge, HostId, HostKind, HostStream, Output, Owner};
 use crate::{
     error::{ErrorCode, RpcError},
     http::{self, Headers, ReplyClass},
-    jsonrpc::{self, Json, Message, Notification, Refused, Request, RequestId, write},
+    jsonrpc::{self, Json, Message, Notification, Parts, Refused, Request, RequestId, write},
     seal::Principal,
     time::Timestamp,
     wire::{AskKind, ClientCapabilities, Era, LogLevel, RequestMeta, Version, key},
@@ -96,38 +96,6 @@ pub(super) struct Modern<'a> {
     pub(super) request: Request<'a>,
     pub(super) meta: RequestMeta<'a>,
     pub(super) parts: Parts<'a>,
-}
-
-/// The parameters that are looked at.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Parts<'a> {
-    pub(super) meta: Option<Json<'a>>,
-    pub(super) name: Option<Json<'a>>,
-    pub(super) uri: Option<Json<'a>>,
-    pub(super) arguments: Option<Json<'a>>,
-    pub(super) responses: Option<Json<'a>>,
-    pub(super) state: Option<Json<'a>>,
-    pub(super) reference: Option<Json<'a>>,
-}
-
-impl<'a> Parts<'a> {
-    pub(super) fn of(params: Option<Json<'a>>) -> Self {
-        let mut found = Self::default();
-        for (name, value) in params.and_then(Json::members).into_iter().flatten() {
-            let place = match &*name {
-                "_meta" => &mut found.meta,
-                "name" => &mut found.name,
-                "uri" => &mut found.uri,
-                "arguments" => &mut found.arguments,
-                "inputResponses" => &mut found.responses,
-                "requestState" => &mut found.state,
-                "ref" => &mut found.reference,
-                _ => continue,
-            };
-            *place = Some(value);
-        }
-        found
-    }
 }
 
 type Refusal = (RpcError, ReplyClass);
@@ -309,7 +277,7 @@ impl Bridge {
     ) {
         let id = request.id.clone();
         let taken = self.take(host, &id);
-        let parts = Parts::of(request.params);
+        let parts = request.parts();
         let read = match taken {
             Err(error) => Err((error, ReplyClass::Internal)),
             Ok(()) => check_modern(&request, parts, headers),

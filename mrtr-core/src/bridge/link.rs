@@ -1,5 +1,11 @@
 //! Connections to upstreams and what is in flight on them.
 
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    vec::Vec,
+};
+
 use super::{
     Bridge, CallFailure, HostId, LinkId, Output, Owner, Transport, profile::Profile, relay::Relay,
     timers::Whom,
@@ -11,12 +17,6 @@ use crate::{
     time::Timestamp,
     trace::debug,
     wire::{ClientCapabilities, LogLevel, Version},
-};
-use alloc::{
-    borrow::Cow,
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    vec::Vec,
 };
 
 /// Names and values.
@@ -352,7 +352,7 @@ impl Bridge {
         let name = if method == "tools/call" { params.get("name").and_then(Json::as_string) } else { None };
         let known = self.upstreams.get(upstream).zip(name);
         let annotations = known.and_then(|(state, name)| state.annotations.get(&*name));
-        let request = Request { id: 0.into(), method: Cow::Borrowed(method), params: Some(params) };
+        let request = Request::made(0.into(), method, Some(params));
         let request = Message::Request(request);
         let headers = request_headers(&request, annotations.unwrap_or(ParamHeaders::NONE))
             .map_err(|fault| RpcError::invalid_params(alloc::format!("Invalid params: {fault}")))?;

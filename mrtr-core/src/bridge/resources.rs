@@ -12,14 +12,11 @@
 
 use alloc::{boxed::Box, collections::BTreeSet, string::String};
 
-use super::{
-    Bridge, HostId,
-    host::{Modern, Parts},
-};
+use super::{Bridge, HostId, host::Modern};
 use crate::{
     error::RpcError,
     http::ReplyClass,
-    jsonrpc::{self, Json, Message, Request, RequestId},
+    jsonrpc::{self, Json, Message, Parts, Request, RequestId},
     time::Timestamp,
     wire::{AskingMethod, RequestMeta, Version},
 };
@@ -191,10 +188,10 @@ impl Bridge {
             }
             Held::Legacy { method, params, version, .. } => {
                 let params = params.as_deref().map(Json::trusted);
-                (Request { id: id.clone(), method: (&**method).into(), params }, Some(*version))
+                (Request::made(id.clone(), method, params), Some(*version))
             }
         };
-        let parts = Parts::of(request.params);
+        let parts = request.parts();
         let known = uri(&request.method, &parts).is_some_and(|uri| self.listed(&uri).is_some());
         if !known && method == "resources/list" && failed.is_none() {
             return self.gather_for(host, id.clone(), "resources/templates/list", held, now);

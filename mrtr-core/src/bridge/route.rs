@@ -5,14 +5,14 @@ use alloc::{borrow::Cow, format, string::String};
 
 use super::{
     Bridge, HostId,
-    host::{Modern, Parts, busy, text},
+    host::{Modern, busy, text},
     relay::Relay,
     resources::{Held, held_legacy},
 };
 use crate::{
     error::{ErrorCode, RpcError},
     http::{Headers, ReplyClass, check_params},
-    jsonrpc::{Json, Request, RequestId},
+    jsonrpc::{Json, Parts, Request, RequestId},
     seal::Verdict,
     time::Timestamp,
     wire::{AskingMethod, Era, Version},
@@ -201,7 +201,7 @@ impl Bridge {
             });
             return self.gather(host, id.clone(), method, (declared, Some(version), None), now);
         }
-        if self.is_unlisted(method, &Parts::of(request.params))
+        if self.is_unlisted(method, &request.parts())
             && let Some(legacy) = self.hosts.get_mut(&host).and_then(super::Host::legacy)
         {
             let held = held_legacy(request, legacy.version, legacy.declared.clone());
@@ -212,7 +212,7 @@ impl Bridge {
 
     pub(super) fn route_legacy_on(&mut self, host: HostId, request: &Request<'_>, now: Timestamp) {
         let (id, method) = (&request.id, &*request.method);
-        let parts = Parts::of(request.params);
+        let parts = request.parts();
         let (upstream, name) = match self.target(method, &parts) {
             Ok(target) => target,
             Err(error) => return self.respond_error(host, id, ReplyClass::HandlerError, &error),

@@ -134,11 +134,11 @@ impl Ongoing {
     /// Appends the members of `_meta`: the protocol's own, then the caller's.
     fn write_meta(&self, id: &RequestId, out: &mut Vec<u8>) {
         let named = |out: &mut Vec<u8>, name: &str| {
-            write::string(out, name);
+            write::word(out, name);
             out.push(b':');
         };
         named(out, key::PROTOCOL_VERSION);
-        write::string(out, self.version.name());
+        write::word(out, self.version.name());
         out.push(b',');
         out.extend_from_slice(self.shared.info.as_bytes());
         named(out, key::CLIENT_CAPABILITIES);
@@ -150,7 +150,7 @@ impl Ongoing {
         if let Some(level) = self.options.log_level {
             out.push(b',');
             named(out, key::LOG_LEVEL);
-            write::string(out, level.name());
+            write::word(out, level.name());
         }
         let token = match &self.options.progress {
             Progress::Unwanted => None,

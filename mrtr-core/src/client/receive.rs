@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     error::{ErrorCode, RpcError},
-    jsonrpc::{Json, Message, Notification, Refused, Request, RequestId, admit, write},
+    jsonrpc::{Json, Message, Notification, Parts, Refused, Request, RequestId, admit, write},
     time::Timestamp,
     trace::{debug, warn},
-    wire::{Action, InterimResult, ResultKind, read_result},
+    wire::{Action, InterimResult, ResultKind, read_parts},
 };
 
 /// A state with a request on the wire: [`Pending`](super::Pending) or [`Retrying`](super::Retrying).
@@ -151,7 +151,7 @@ impl<S: Open> Exchange<S> {
         }
         self.call.spent = self.call.spent.counting(now);
         match response.outcome {
-            Ok(result) => self.result(result, now),
+            Ok(result) => self.result(result, &response.admitted.parts(result), now),
             Err(error) => self.error(error),
         }
     }
@@ -194,26 +194,20 @@ impl<S: Open> Exchange<S> {
         }
     }
 
-    fn result<'a>(self, result: Json<'_>, now: Timestamp) -> Received<'a, S> {
+    fn result<'a>(self, result: Json<'_>, parts: &Parts<'_>, now: Timestamp) -> Received<'a, S> {
         let config = &self.call.shared.config;
         if !config.result_types.is_empty() {
-            let named = result.get("resultType").and_then(Json::as_string);
+            let named = parts.kind.and_then(Json::as_string);
             if named.is_some_and(|named| config.result_types.iter().any(|known| **known == *named)) {
                 return Received::Complete(self.complete(Ok(result)));
             }
         }
-        match read_result(result, &config.limits) {
+        match read_parts(result, parts, &config.limits) {
             Ok(ResultKind::Complete(result)) => Received::Complete(self.complete(Ok(result))),
             Ok(ResultKind::InputRequired(interim)) => {
-                let absent =
-                    [("inputRequests", interim.asks.is_empty()), ("requestState", interim.state.is_none())];
-                for (name, _) in absent.into_iter().filter(|(_, absent)| *absent) {
-                    if result.get(name).is_some_and(Json::is_null) {
-                        debug!(
-                            member = name,
-                            "the server sends null for a member it should leave out (G-05)"
-                        );
-                    }
+                let members = [("inputRequests", parts.requests), ("requestState", parts.state)];
+                for (name, _) in members.into_iter().filter(|(_, member)| member.is_some_and(Json::is_null)) {
+                    debug!(member = name, "the server sends null for a member it should leave out (G-05)");
                 }
                 self.asked(interim, now)
             }

@@ -15,7 +15,7 @@ pub(crate) struct Member<'a> {
 impl Member<'_> {
     /// Whether the name, decoded, is `name`.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        crate::jsonrpc::text::decode(self.name).is_ok_and(|decoded| decoded == name)
+        crate::jsonrpc::text::is(self.name, 0, name)
     }
 
     /// Appends `"name":value`, on one line.

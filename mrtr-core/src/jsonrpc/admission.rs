@@ -6,6 +6,7 @@ use core::ops::Range;
 use super::{
     Json, Message, Refused,
     admit::{self, Outline},
+    parts::{self, Admitted as Seen, Parts},
 };
 use crate::limits::Limits;
 
@@ -31,6 +32,9 @@ struct Admitted {
     value: Range<usize>,
     /// Version, id, method, params, result, error.
     members: [Option<Range<usize>>; 6],
+    /// The object that was looked into, the params or the result, and its parts.
+    object: Option<Range<usize>>,
+    parts: [Option<Range<usize>>; parts::COUNT],
 }
 
 impl Admission {
@@ -54,12 +58,15 @@ impl Admitted {
     fn of(input: Vec<u8>, limits: &Limits) -> Result<Self, Refused> {
         admit::check_size(&input, limits)?;
         let text = String::from_utf8(input).map_err(|error| admit::not_utf8(error.as_bytes()))?;
-        let (value, outline) = admit::outline(&text, limits)?;
-        admit::sort(value, &outline)?;
-        let Outline { version, id, method, params, result, error, .. } = outline;
-        let place = |part: Json<'_>| place(&text, part.as_str());
-        let members = [version, id, method, params, result, error].map(|member| member.map(place));
-        Ok(Self { value: place(value), members, text })
+        let (value, members, object, parts) = admit::outlined(&text, limits, |value, outline| {
+            admit::sort(value, outline)?;
+            let &Outline { version, id, method, params, result, error, admitted, .. } = outline;
+            let place = |part: Json<'_>| part.place_in(&text);
+            let members = [version, id, method, params, result, error].map(|member| member.map(place));
+            let parts = admitted.parts.all().map(|part| part.map(place));
+            Ok((place(value), members, admitted.object.map(place), parts))
+        })?;
+        Ok(Self { text, value, members, object, parts })
     }
 
     fn message(&self) -> Result<Message<'_>, Refused> {
@@ -67,15 +74,11 @@ impl Admitted {
         let at = |place: &Range<usize>| Json::trusted(self.text.get(place.clone()).unwrap_or(""));
         let [version, id, method, params, result, error] =
             self.members.each_ref().map(|member| member.as_ref().map(at));
-        let outline = Outline { version, id, method, params, result, error, two_ids: false };
+        let parts = Parts::from_all(self.parts.each_ref().map(|part| part.as_ref().map(at)));
+        let admitted = Seen { object: self.object.as_ref().map(at), parts };
+        let outline = Outline { version, id, method, params, result, error, admitted, two_ids: false };
         admit::sort(at(&self.value), &outline)
     }
-}
-
-/// Where `part` stands in `text`, which it is a part of.
-fn place(text: &str, part: &str) -> Range<usize> {
-    let from = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-    from..from + part.len()
 }
 
 impl core::fmt::Debug for Admission {

@@ -5,7 +5,12 @@
 
 use alloc::string::String;
 
-use super::{Json, JsonKind, Message, Notification, Request, RequestId, Response, check, lex, message, text};
+use super::{
+    Json, JsonKind, Message, Notification, Request, RequestId, Response, check,
+    ended::{self, Ended},
+    lex, message,
+    parts::{Admitted, Parts},
+};
 use crate::{
     error::{ErrorCode, RpcError},
     limits::Limits,
@@ -127,8 +132,7 @@ impl Refused {
 pub fn admit<'a>(input: &'a [u8], limits: &Limits) -> Result<Message<'a>, Refused> {
     check_size(input, limits)?;
     let text = core::str::from_utf8(input).map_err(|_| not_utf8(input))?;
-    let (value, outline) = outline(text, limits)?;
-    sort(value, &outline)
+    outlined(text, limits, sort)
 }
 
 pub(super) fn check_size(input: &[u8], limits: &Limits) -> Result<(), Refused> {
@@ -143,11 +147,15 @@ pub(super) fn not_utf8(input: &[u8]) -> Refused {
     Outline::read(&String::from_utf8_lossy(input)).refuse_unread(Refusal::NotUtf8)
 }
 
-/// Checks the text, and finds the members that JSON-RPC knows.
-pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, Outline<'a>), Refused> {
+/// Checks the text, finds the members that JSON-RPC knows, and does `then` with them.
+pub(super) fn outlined<'a, T>(
+    text: &'a str,
+    limits: &Limits,
+    then: impl FnOnce(Json<'a>, &Outline<'a>) -> Result<T, Refused>,
+) -> Result<T, Refused> {
     let mut outline = Outline::default();
-    match check::check_members(text, limits, |name, member| outline.add(name, member)) {
-        Ok(value) => Ok((value, outline)),
+    match check::check_objects(text, limits, &mut |object| outline.see(&object)) {
+        Ok(value) => then(value, &outline),
         Err(
             reason @ (Refusal::TooDeep { .. } | Refusal::TooManyNodes { .. } | Refusal::DuplicateName { .. }),
         ) => {
@@ -158,49 +166,10 @@ pub(super) fn outline<'a>(text: &'a str, limits: &Limits) -> Result<(Json<'a>, O
     }
 }
 
-/// What the beginning of a message says of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
-    /// It is a response to this request.
-    Reply(RequestId),
-    /// It is a request, of this id.
-    Request(RequestId),
-    /// It is no response: a notification, a request whose id comes later, or no message at all.
-    NoReply,
-    /// It may be a response to anything: its id does not stand before what it brings.
-    Unclear,
-}
-
-/// Looks at messages that are too long to be held: they are cut off anywhere.
-pub(crate) fn reply_begun(beginning: &[u8]) -> Begun {
-    let valid = match core::str::from_utf8(beginning) {
-        Ok(text) => text,
-        Err(cut) => {
-            let valid = beginning.get(..cut.valid_up_to()).unwrap_or_default();
-            core::str::from_utf8(valid).unwrap_or_default()
-        }
-    };
-    let outline = Outline::read(valid);
-    let replies = outline.replies();
-    let asks = outline.method.is_some() && !replies;
-    // The id is whole only if something follows it.
-    if asks
-        && outline.params.is_some()
-        && !outline.two_ids
-        && let Some(id) = outline.id.and_then(RequestId::from_json)
-    {
-        return Begun::Request(id);
-    }
-    if asks || !valid.trim_ascii_start().starts_with('{') && !beginning.is_empty() {
-        return Begun::NoReply;
-    }
-    let id = outline.id.filter(|_| replies && !outline.two_ids).and_then(RequestId::from_json);
-    id.map_or(Begun::Unclear, Begun::Reply)
-}
-
 /// Sorts a checked value into its kind of message.
 pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message<'a>, Refused> {
     let refuse = |what| Err(outline.refuse(Refusal::Shape(what)));
+    let response = |id, outcome| Response { id, outcome, admitted: outline.admitted };
     match value.kind() {
         JsonKind::Object => {}
         JsonKind::Array => return Err(outline.refuse(Refusal::Batch)),
@@ -223,13 +192,15 @@ pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message
             match outline.id {
                 None => Ok(Message::Notification(Notification { method, params })),
                 Some(id) => match RequestId::from_json(id) {
-                    Some(id) => Ok(Message::Request(Request { id, method, params })),
+                    Some(id) => {
+                        Ok(Message::Request(Request { id, method, params, admitted: outline.admitted }))
+                    }
                     None => refuse("`id` is neither a string nor an integer"),
                 },
             }
         }
         (None, Some(result), None) => match outline.id.and_then(RequestId::from_json) {
-            Some(id) => Ok(Message::Response(Response { id: Some(id), outcome: Ok(result) })),
+            Some(id) => Ok(Message::Response(response(Some(id), Ok(result)))),
             None => refuse("a result without a readable `id`"),
         },
         (None, None, Some(error)) => {
@@ -238,8 +209,8 @@ pub(super) fn sort<'a>(value: Json<'a>, outline: &Outline<'a>) -> Result<Message
                 return refuse("`error` has no integer `code` or no string `message`");
             };
             match id {
-                None => Ok(Message::Response(Response { id: None, outcome: Err(error) })),
-                Some(Some(id)) => Ok(Message::Response(Response { id: Some(id), outcome: Err(error) })),
+                None => Ok(Message::Response(response(None, Err(error)))),
+                Some(Some(id)) => Ok(Message::Response(response(Some(id), Err(error)))),
                 Some(None) => refuse("`id` is neither a string nor an integer"),
             }
         }
@@ -260,15 +231,14 @@ pub(super) struct Outline<'a> {
     pub(super) params: Option<Json<'a>>,
     pub(super) result: Option<Json<'a>>,
     pub(super) error: Option<Json<'a>>,
+    /// What is in `params` or in `result`: in the later, if a response has both.
+    pub(super) admitted: Admitted<'a>,
 }
-
-/// The names of those members, as tokens.
-const KNOWN: [&str; 6] = ["\"jsonrpc\"", "\"id\"", "\"method\"", "\"params\"", "\"result\"", "\"error\""];
 
 impl<'a> Outline<'a> {
     /// Reads the members of the object that begins `text`. The text is not checked; so the members need not be
     /// JSON either.
-    fn read(text: &'a str) -> Self {
+    pub(super) fn read(text: &'a str) -> Self {
         let mut outline = Self::default();
         let bytes = text.as_bytes();
         let mut at = lex::skip_space(bytes, 0);
@@ -278,13 +248,17 @@ impl<'a> Outline<'a> {
             if bytes.get(name) != Some(&b'"') {
                 break;
             }
-            let name_end = lex::skip_string(bytes, name);
+            let (name_end, plain) = lex::skip_string_plain(bytes, name);
             let colon = lex::skip_space(bytes, name_end);
             let start = lex::skip_space(bytes, colon + 1);
             let end = lex::skip_value(bytes, start);
-            let name = text.get(name..name_end).unwrap_or("");
+            let token = text.get(name..name_end).unwrap_or("");
             let id = outline.id;
-            outline.add(name, Json::trusted(text.get(start..end).unwrap_or("")));
+            if let Some(inside) = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
+                && let Some(name) = ended::name(inside, plain)
+            {
+                outline.add(&name, Json::trusted(text.get(start..end).unwrap_or("")));
+            }
             if end == bytes.len() {
                 // The text was cut off here: of an id this may be the beginning of another one.
                 outline.id = id;
@@ -295,37 +269,39 @@ impl<'a> Outline<'a> {
         outline
     }
 
-    /// Adds a member, unless JSON-RPC does not know its name, which is a token.
+    /// Takes note of what is in an object, if it is the message, or one of the two that are read of most messages.
+    fn see(&mut self, object: &Ended<'_, 'a>) {
+        if object.is_top() {
+            object.members().for_each(|(name, member)| self.add(&name, member));
+        } else if let Some((name, value)) = object.member()
+            && matches!(&*name, "params" | "result")
+        {
+            let mut parts = Parts::default();
+            object.members().for_each(|(name, part)| parts.see(&name, part));
+            self.admitted = Admitted { object: Some(value), parts };
+        }
+    }
+
+    /// Adds a member of the message, unless JSON-RPC does not know its name.
     fn add(&mut self, name: &str, member: Json<'a>) {
         let place = match name {
-            "\"jsonrpc\"" => &mut self.version,
-            "\"id\"" => {
+            "jsonrpc" => &mut self.version,
+            "id" => {
                 self.two_ids = self.id.is_some();
                 &mut self.id
             }
-            "\"method\"" => &mut self.method,
-            "\"params\"" => &mut self.params,
-            "\"result\"" => &mut self.result,
-            "\"error\"" => &mut self.error,
-            _ => {
-                // A known name may stand there with escapes. The quotes and the longest one, each character of it
-                // escaped: nothing longer is decoded.
-                if name.len() <= 2 + 6 * "jsonrpc".len()
-                    && name.contains('\\')
-                    && let Ok(plain) = text::decode(name)
-                    && let Some(token) = KNOWN.iter().find(|token| token.trim_matches('"') == plain)
-                {
-                    self.add(token, member);
-                }
-                return;
-            }
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return,
         };
         *place = Some(member);
     }
 
     /// Whether it brings a result or an error. Beside a method, one that is null is none: programs write it that have one
     /// type for all messages.
-    fn replies(&self) -> bool {
+    pub(super) fn replies(&self) -> bool {
         let mut brought = self.result.into_iter().chain(self.error);
         brought.any(|brought| self.method.is_none() || !brought.is_null())
     }
@@ -356,32 +332,6 @@ impl<'a> Outline<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_message_is_that_is_cut_off() {
-        let reply = |id: i64| Begun::Reply(id.into());
-        for (beginning, expected) in [
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"x"#, reply(7)),
-            (r#" { "id" : 7 , "error":"#, reply(7)),
-            (r#"{"jsonrpc":"2.0","method":"notifications/message","params":"#, Begun::NoReply),
-            (r#"{"id":7,"method":"ping","params"#, Begun::NoReply),
-            (r#"{"id":7,"method":"ping","params":{"a":"x"#, Begun::Request(7.into())),
-            (r#"{"method":"ping","params":{"a":"x"#, Begun::NoReply),
-            (r#"{"id":7,"id":8,"method":"ping","params":{"#, Begun::NoReply),
-            ("xxxxxx", Begun::NoReply),
-            (r#"["#, Begun::NoReply),
-            (r#"{"jsonrpc":"2.0","result":{"id":7"#, Begun::Unclear),
-            (r#"{"id":12"#, Begun::Unclear),
-            (r#"{"id":12,"jsonrpc":"2.0","#, Begun::Unclear),
-            (r#"{"id":7,"id":8,"result":{"x"#, Begun::Unclear),
-            (r#"{"id":1.5,"result":"#, Begun::Unclear),
-            (r#"{"id":7,"method":"ping","result":{"x"#, reply(7)),
-            (r#"{"id":7,"method":"ping","result":null,"params":{"a":"x"#, Begun::Request(7.into())),
-            ("", Begun::Unclear),
-        ] {
-            assert_eq!(reply_begun(beginning.as_bytes()), expected, "{beginning}");
-        }
-    }
 
     /// What is no JSON may still say that it replies, and to what (B-81).
     #[test]

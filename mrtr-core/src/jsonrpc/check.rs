@@ -3,33 +3,32 @@
 //! It never recurses, and what it allocates is proportional to the names of the objects that are open at one
 //! time, never to the length of a string. For ordinary messages that is nothing.
 
-use super::{Json, Refusal, lex, names, stack::Stack};
+use super::{
+    Json, Refusal,
+    ended::{Ended, Place},
+    lex, names,
+    stack::Stack,
+};
 use crate::limits::Limits;
 
 /// Checks that `text` is one JSON value, white space around it allowed, and within the bounds.
 pub(super) fn check_value<'a>(text: &'a str, limits: &Limits) -> Result<Json<'a>, Refusal> {
-    check_members(text, limits, |_, _| {})
+    check_objects(text, limits, &mut |_| {})
 }
 
-/// Does the same, and if the value is an object calls `member` with each of its members, in their order: the
-/// name as a token, quotes included, and the value. What was seen counts only if the whole is good.
-pub(super) fn check_members<'a>(
+/// Does the same, and calls `ended` with the object at the top and before that with those that are values of its
+/// members, each where it ends. What was seen counts only if the whole is good.
+pub(super) fn check_objects<'a>(
     text: &'a str,
     limits: &Limits,
-    mut member: impl FnMut(&'a str, Json<'a>),
+    ended: &mut dyn FnMut(Ended<'_, 'a>),
 ) -> Result<Json<'a>, Refusal> {
-    let mut pass = Pass {
-        text,
-        bytes: text.as_bytes(),
-        inner: Frame::Nothing,
-        names: Names { text, places: Stack::new() },
-    };
+    let mut pass =
+        Pass { bytes: text.as_bytes(), inner: Frame::Nothing, names: Names { text, places: Stack::new() } };
     // The containers around the innermost open one, and how many are open.
     let mut outer = Stack::<Frame, 16>::new();
     let mut depth = 0usize;
     let mut nodes = 0usize;
-    // The name of the member at the top that is being read, and where its value begins.
-    let mut top = None;
     let start = lex::skip_space(pass.bytes, 0);
     let mut at = start;
     loop {
@@ -63,18 +62,13 @@ pub(super) fn check_members<'a>(
             };
             if pass.bytes.get(at) != Some(&close) {
                 if byte == b'{' {
-                    at = pass.name(at, depth, &mut top)?;
+                    at = pass.name(at)?;
                 }
                 continue;
             }
         }
         // A value has ended, or a container ends at `at`: go on to the next value.
         loop {
-            if depth == 1
-                && let Some((name, value)) = top.take()
-            {
-                member(name, Json::trusted(text.get(value..at).unwrap_or("")));
-            }
             if depth == 0 {
                 let rest = lex::skip_space(pass.bytes, at);
                 if rest != pass.bytes.len() {
@@ -85,14 +79,19 @@ pub(super) fn check_members<'a>(
             at = lex::skip_space(pass.bytes, at);
             match (pass.inner, pass.bytes.get(at)) {
                 (Frame::Object(_), Some(b',')) => {
-                    at = pass.name(lex::skip_space(pass.bytes, at + 1), depth, &mut top)?;
+                    at = pass.name(lex::skip_space(pass.bytes, at + 1))?;
                     break;
                 }
                 (Frame::Array, Some(b',')) => {
                     at = lex::skip_space(pass.bytes, at + 1);
                     break;
                 }
-                (Frame::Object(object), Some(b'}')) => pass.names.close(object)?,
+                (Frame::Object(object), Some(b'}')) => {
+                    if depth <= 2 {
+                        pass.names.show(object, depth, at, ended);
+                    }
+                    pass.names.close(object)?;
+                }
                 (Frame::Array, Some(b']')) => {}
                 _ => return Err(Refusal::Syntax { at }),
             }
@@ -105,23 +104,16 @@ pub(super) fn check_members<'a>(
 
 /// What is known of the containers that are open.
 struct Pass<'a> {
-    text: &'a str,
     bytes: &'a [u8],
     /// The innermost one.
     inner: Frame,
     names: Names<'a>,
 }
 
-impl<'a> Pass<'a> {
-    /// Reads the name that must begin at `at` and the colon. Gives where the value begins; if the object is the one at
-    /// the top, also puts that and the name into `top`.
+impl Pass<'_> {
+    /// Reads the name that must begin at `at` and the colon. Gives where the value begins.
     #[inline(always)]
-    fn name(
-        &mut self,
-        at: usize,
-        depth: usize,
-        top: &mut Option<(&'a str, usize)>,
-    ) -> Result<usize, Refusal> {
+    fn name(&mut self, at: usize) -> Result<usize, Refusal> {
         if self.bytes.get(at) != Some(&b'"') {
             return Err(Refusal::Syntax { at });
         }
@@ -129,16 +121,12 @@ impl<'a> Pass<'a> {
         if let Frame::Object(object) = &mut self.inner {
             object.seen.add(self.bytes, at, end, plain);
         }
-        self.names.places.push(at);
+        self.names.places.push(Place { at, end: if plain == Plain::Yes { end } else { at } });
         let colon = lex::skip_space(self.bytes, end);
         if self.bytes.get(colon) != Some(&b':') {
             return Err(Refusal::Syntax { at: colon });
         }
-        let value = lex::skip_space(self.bytes, colon + 1);
-        if depth == 1 {
-            *top = self.text.get(at..end).map(|name| (name, value));
-        }
-        Ok(value)
+        Ok(lex::skip_space(self.bytes, colon + 1))
     }
 }
 
@@ -201,15 +189,27 @@ impl Seen {
 /// it closes.
 struct Names<'a> {
     text: &'a str,
-    places: Stack<usize, 32>,
+    places: Stack<Place, 32>,
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    /// Shows an object that is the one at the top, or in it, and closes at `end`.
+    #[inline(never)]
+    fn show(&self, object: Object, depth: usize, end: usize, ended: &mut dyn FnMut(Ended<'_, 'a>)) {
+        let places = self.places.as_slice();
+        let name = object.names_from.checked_sub(1).and_then(|last| places.get(last)).copied();
+        // What is in an array at the top is no member's value.
+        if name.is_some() == (depth == 2) {
+            let names = places.get(object.names_from..).unwrap_or_default();
+            ended(Ended { text: self.text, name, names, end });
+        }
+    }
+
     /// Closes an object, unless two of its names are the same.
     fn close(&mut self, object: Object) -> Result<(), Refusal> {
         let second = if object.seen.doubtful() {
             let own = self.places.as_mut_slice().get_mut(object.names_from..).unwrap_or_default();
-            names::sort(self.text, own, |&at| at)
+            names::sort(self.text, own, |name| name.at)
         } else {
             None
         };

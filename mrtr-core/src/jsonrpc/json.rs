@@ -1,6 +1,7 @@
 //! A slice of text that is known to be one JSON value, read lazily and without copies.
 
 use alloc::borrow::Cow;
+use core::ops::Range;
 
 use super::{lex, text};
 use crate::limits::Limits;
@@ -57,6 +58,12 @@ impl<'a> Json<'a> {
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
+    }
+
+    /// Where it stands in `text`, which it is a part of.
+    pub(crate) fn place_in(self, text: &str) -> Range<usize> {
+        let from = self.0.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        from..from + self.0.len()
     }
 
     /// What kind of value this is.
@@ -126,6 +133,30 @@ impl<'a> Json<'a> {
                 return Some(value);
             }
         }
+    }
+
+    /// The first members of an object that have these names, found in one pass over it that ends with the last of
+    /// them; `None` if this is no object.
+    pub(crate) fn pick<const N: usize>(self, names: [&str; N]) -> Option<[Option<Self>; N]> {
+        let mut found = [None; N];
+        self.pick_into(&names, &mut found)?;
+        Some(found)
+    }
+
+    fn pick_into(self, names: &[&str], found: &mut [Option<Self>]) -> Option<()> {
+        let mut members = self.members()?;
+        let mut left = names.len();
+        while left > 0
+            && let Some((at, plain, value)) = members.step()
+        {
+            let is = |name: &str| plain.map_or_else(|| text::is(self.0, at, name), |plain| plain == name);
+            let place = names.iter().zip(&mut *found).find(|(name, _)| is(name)).map(|(_, place)| place);
+            if let Some(place @ None) = place {
+                *place = Some(value);
+                left -= 1;
+            }
+        }
+        Some(())
     }
 
     /// Decodes into a type of your own.
@@ -229,6 +260,18 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+
+    /// What `pick` finds is what `get` finds, wherever it stands and however the name is written.
+    #[test]
+    fn several_members_are_picked_at_once() {
+        let json = Json::trusted(r#"{"\ud800":0,"b":{"a":1}, "\u0061" : [2] ,"b":3,"c":null,"d":5}"#);
+        let names = ["a", "b", "c", "x", "d"];
+        assert_eq!(json.pick(names), Some(names.map(|name| json.get(name))));
+        assert_eq!(json.pick(["b"]), Some([Some(Json::trusted(r#"{"a":1}"#))]));
+        assert_eq!(json.pick(["a", "d"]).unwrap().map(|found| found.unwrap().as_str()), ["[2]", "5"]);
+        assert_eq!(Json::EMPTY_OBJECT.pick(["a"]), Some([None]));
+        assert_eq!(Json::trusted("[]").pick(["a"]), None);
+    }
 
     /// Members whose names are no text are passed over, and counted up to where one is.
     #[test]

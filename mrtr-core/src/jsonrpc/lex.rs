@@ -12,6 +12,17 @@ pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Where the white space begins that ends at `at`.
+#[inline]
+pub(crate) fn space_before(text: &[u8], mut at: usize) -> usize {
+    while let Some(before) = at.checked_sub(1)
+        && matches!(text.get(before), Some(b' ' | b'\t' | b'\n' | b'\r'))
+    {
+        at = before;
+    }
+    at
+}
+
 /// First position at or after `at` that holds a quote, a backslash or a control character, or the end: what
 /// lies before it stands for itself inside a string.
 ///
@@ -61,12 +72,11 @@ fn is_plain(block: &[u8; 32]) -> bool {
 const fn special(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let quote = word ^ (ONES * 0x22);
-    let backslash = word ^ (ONES * 0x5c);
-    let is_quote = quote.wrapping_sub(ONES) & !quote;
-    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
-    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
-    (is_quote | is_backslash | is_control) & HIGHS
+    // What is subtracted from borrows where the byte is below; and no byte with its high bit set is looked for.
+    let quote = (word ^ (ONES * 0x22)).wrapping_sub(ONES);
+    let backslash = (word ^ (ONES * 0x5c)).wrapping_sub(ONES);
+    let control = word.wrapping_sub(ONES * 0x20);
+    (quote | backslash | control) & !word & HIGHS
 }
 
 /// End of the string whose opening quote is at `at` (one past the closing quote).

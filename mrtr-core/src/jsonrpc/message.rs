@@ -2,7 +2,10 @@
 
 use alloc::borrow::Cow;
 
-use super::{Json, RequestId};
+use super::{
+    Json, RequestId,
+    parts::{Admitted, Parts},
+};
 use crate::error::{ErrorCode, RpcError};
 
 /// One admitted JSON-RPC message.
@@ -27,6 +30,7 @@ pub struct Request<'a> {
     pub method: Cow<'a, str>,
     /// Its parameters: an object, or absent.
     pub params: Option<Json<'a>>,
+    pub(crate) admitted: Admitted<'a>,
 }
 
 /// A notification.
@@ -47,9 +51,20 @@ pub struct Response<'a> {
     pub id: Option<RequestId>,
     /// The result (any JSON value; a valid one is an object) or the error.
     pub outcome: Result<Json<'a>, RpcError>,
+    pub(crate) admitted: Admitted<'a>,
 }
 
 impl<'a> Request<'a> {
+    /// One that nobody sent.
+    pub(crate) fn made(id: RequestId, method: &'a str, params: Option<Json<'a>>) -> Self {
+        Self { id, method: Cow::Borrowed(method), params, admitted: Admitted::default() }
+    }
+
+    /// The parameters that are read of most requests.
+    pub(crate) fn parts(&self) -> Parts<'a> {
+        self.params.map(|params| self.admitted.parts(params)).unwrap_or_default()
+    }
+
     /// A parameter by name; `null` is `Some`.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<Json<'a>> {

@@ -17,7 +17,11 @@ pub(crate) fn inside(text: &str, at: usize) -> (&str, bool) {
 
 /// Decodes a string token, quotes included. Borrowed when it has no escapes.
 pub(crate) fn decode(token: &str) -> Result<Cow<'_, str>, LoneSurrogate> {
-    let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or("");
+    decode_inside(token.get(1..token.len().saturating_sub(1)).unwrap_or(""))
+}
+
+/// Decodes what stands between the quotes of a string token.
+pub(crate) fn decode_inside(inside: &str) -> Result<Cow<'_, str>, LoneSurrogate> {
     if !inside.contains('\\') {
         return Ok(Cow::Borrowed(inside));
     }

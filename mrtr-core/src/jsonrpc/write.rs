@@ -35,24 +35,37 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// Appends a string that needs no escapes: a word of the protocol.
+pub(crate) fn word(out: &mut Vec<u8>, word: &str) {
+    out.push(b'"');
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
+}
+
 /// Appends an integer.
 pub(crate) fn integer(out: &mut Vec<u8>, number: i64) {
-    use core::fmt::Write as _;
-    struct Sink<'a>(&'a mut Vec<u8>);
-    impl core::fmt::Write for Sink<'_> {
-        fn write_str(&mut self, text: &str) -> core::fmt::Result {
-            self.0.extend_from_slice(text.as_bytes());
-            Ok(())
+    if number < 0 {
+        out.push(b'-');
+    }
+    let (mut digits, mut left) = ([0; 19], number.unsigned_abs());
+    let mut from = digits.len();
+    for digit in digits.iter_mut().rev() {
+        // Less than ten.
+        *digit = b'0' + (left % 10) as u8;
+        left /= 10;
+        from -= 1;
+        if left == 0 {
+            break;
         }
     }
-    // Writing to a Vec cannot fail.
-    let _ = write!(Sink(out), "{number}");
+    out.extend_from_slice(digits.get(from..).unwrap_or_default());
 }
 
 /// Appends JSON text with its line breaks removed; the text is valid JSON, where a raw line break can only
 /// be white space between tokens. `RawValue`s that callers pass through may be pretty-printed (R-182).
 pub(crate) fn one_line(out: &mut Vec<u8>, json: &str) {
-    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+    // No byte of valid JSON is below a space but white space, of which there mostly is none.
+    if json.bytes().fold(u8::MAX, u8::min) < b' ' {
         out.extend(json.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')));
     } else {
         out.extend_from_slice(json.as_bytes());

@@ -28,27 +28,33 @@ struct AesGcm {
 }
 
 impl AesGcm {
-    /// The cipher and the IV of the token with this nonce.
-    fn token(&self, nonce: &Nonce) -> Option<(Aes256Gcm, [u8; 12])> {
+    /// The key and the IV of the token with this nonce. (The cipher is made where it is used: it is a kilobyte to move.)
+    fn token(&self, nonce: &Nonce) -> Option<Zeroizing<([u8; 32], [u8; 12])>> {
         let mut derived = Zeroizing::new([0; 44]);
         Hkdf::<Sha256>::new(Some(nonce), &*self.key).expand(self.info.as_bytes(), &mut *derived).ok()?;
-        let (key, iv) = derived.split_first_chunk::<32>()?;
-        Some((Aes256Gcm::new(key.into()), iv.try_into().ok()?))
+        let (key, iv) = derived.split_first_chunk()?;
+        Some(Zeroizing::new((*key, iv.try_into().ok()?)))
     }
 }
 
 impl Cipher for AesGcm {
     fn seal(&self, nonce: &Nonce, aad: &[u8], message: &mut Vec<u8>, head: usize) -> Result<(), TooLong> {
-        let (cipher, iv) = self.token(nonce).ok_or(TooLong)?;
+        let token = self.token(nonce).ok_or(TooLong)?;
+        let (key, iv) = &*token;
         let body = message.get_mut(head..).unwrap_or_default();
-        let tag = cipher.encrypt_inout_detached(&iv.into(), aad, body.into()).map_err(|_| TooLong)?;
+        let tag = Aes256Gcm::new(key.into())
+            .encrypt_inout_detached(iv.into(), aad, body.into())
+            .map_err(|_| TooLong)?;
         message.extend_from_slice(&tag);
         Ok(())
     }
 
     fn open(&self, nonce: &Nonce, aad: &[u8], body: &mut [u8], tag: &[u8]) -> Result<(), Unauthentic> {
-        let (cipher, iv) = self.token(nonce).ok_or(Unauthentic)?;
+        let token = self.token(nonce).ok_or(Unauthentic)?;
+        let (key, iv) = &*token;
         let tag = Tag::try_from(tag).map_err(|_| Unauthentic)?;
-        cipher.decrypt_inout_detached(&iv.into(), aad, body.into(), &tag).map_err(|_| Unauthentic)
+        Aes256Gcm::new(key.into())
+            .decrypt_inout_detached(iv.into(), aad, body.into(), &tag)
+            .map_err(|_| Unauthentic)
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     digest::RequestDigest,
     error::{ErrorCode, RpcError},
     http::{self, ReplyClass},
-    jsonrpc::{self, Json, JsonKind, Message, Notification, Request},
+    jsonrpc::{self, Json, JsonKind, Message, Notification, Parts, Request},
     wire::{AskingMethod, Era, RequestMeta, Version},
 };
 
@@ -56,7 +56,7 @@ impl Server {
     ) -> Incoming<'a> {
         match message {
             Ok(Message::Request(request)) => {
-                let params = Params::of(&request);
+                let params = request.parts();
                 match self.check(&request, &params, &env) {
                     Ok(meta) => self.sort(request, meta, &params, env),
                     Err((error, class)) => Incoming::Rejected(Rejected::new(
@@ -101,7 +101,7 @@ impl Server {
     fn check<'a>(
         &self,
         request: &Request<'a>,
-        params: &Params<'a>,
+        params: &Parts<'a>,
         env: &RoundEnv<'_>,
     ) -> Result<RequestMeta<'a>, (RpcError, ReplyClass)> {
         let mismatch = |fault: http::HeaderMismatch| (fault.error(), ReplyClass::HeaderMismatch);
@@ -154,7 +154,7 @@ impl Server {
         &self,
         request: Request<'a>,
         meta: RequestMeta<'a>,
-        params: &Params<'a>,
+        params: &Parts<'a>,
         env: RoundEnv<'a>,
     ) -> Incoming<'a> {
         let Some(method) = AskingMethod::from_name(&request.method) else {
@@ -172,36 +172,6 @@ impl Server {
     }
 }
 
-/// The parameters that are looked at before a handler, found in one pass.
-#[derive(Default)]
-struct Params<'a> {
-    meta: Option<Json<'a>>,
-    name: Option<Json<'a>>,
-    uri: Option<Json<'a>>,
-    arguments: Option<Json<'a>>,
-    responses: Option<Json<'a>>,
-    state: Option<Json<'a>>,
-}
-
-impl<'a> Params<'a> {
-    fn of(request: &Request<'a>) -> Self {
-        let mut found = Self::default();
-        for (name, value) in request.params.and_then(Json::members).into_iter().flatten() {
-            let place = match &*name {
-                "_meta" => &mut found.meta,
-                "name" => &mut found.name,
-                "uri" => &mut found.uri,
-                "arguments" => &mut found.arguments,
-                "inputResponses" => &mut found.responses,
-                "requestState" => &mut found.state,
-                _ => continue,
-            };
-            *place = Some(value);
-        }
-        found
-    }
-}
-
 /// The parameters of a request that may ask, checked for their shape (B-45, G-05).
 #[derive(Clone, Debug)]
 pub(super) struct CallParams<'a> {
@@ -213,8 +183,8 @@ pub(super) struct CallParams<'a> {
 }
 
 impl<'a> CallParams<'a> {
-    fn read(method: AskingMethod, params: &Params<'a>, longest: usize) -> Result<Self, String> {
-        let &Params { name, uri, arguments, responses, state, .. } = params;
+    fn read(method: AskingMethod, params: &Parts<'a>, longest: usize) -> Result<Self, String> {
+        let &Parts { name, uri, arguments, responses, state, .. } = params;
         let target = match method {
             AskingMethod::ToolsCall | AskingMethod::PromptsGet => name,
             AskingMethod::ResourcesRead => uri,

@@ -109,7 +109,7 @@ pub(crate) fn write_interim(
     let mut invalid = asks.asks.iter().filter_map(|ask| Some((&ask.key, ask.invalid.as_deref()?))).peekable();
     if invalid.peek().is_some() {
         out.push(b',');
-        write::string(out, INVALID);
+        write::word(out, INVALID);
         out.extend_from_slice(b":{");
         for (index, (key, reason)) in invalid.enumerate() {
             if index > 0 {
@@ -125,7 +125,7 @@ pub(crate) fn write_interim(
 }
 
 fn server_info(out: &mut Vec<u8>, info: &Implementation) {
-    write::string(out, key::SERVER_INFO);
+    write::word(out, key::SERVER_INFO);
     out.push(b':');
     info.write(out);
 }

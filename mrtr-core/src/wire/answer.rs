@@ -86,14 +86,15 @@ pub fn read_answer(kind: AskKind, value: Json<'_>) -> Result<Answer<'_>, AnswerF
     }
     match kind {
         AskKind::Form | AskKind::Url => {
-            let action = value.get("action").and_then(Json::as_string);
+            let [action, content] = value.pick(["action", "content"]).unwrap_or_default();
+            let action = action.and_then(Json::as_string);
             let Some(action) = action.as_deref().and_then(Action::from_name) else {
                 return fault(".action", "is not \"accept\", \"decline\" or \"cancel\"");
             };
             if kind == AskKind::Url {
                 return Ok(Answer::Url(action));
             }
-            let content = match (action, value.get("content")) {
+            let content = match (action, content) {
                 (Action::Accept, Some(content)) if content.is_object() => content,
                 (Action::Accept, Some(content)) if !content.is_null() => {
                     return fault(".content", "is not an object");

@@ -1,6 +1,7 @@
 //! What a server asks: one entry of `inputRequests` (R-060, R-112… ).
 
 use alloc::{borrow::Cow, string::String};
+use core::ops::Range;
 
 use super::{ClientCapabilities, Requirement};
 use crate::{
@@ -80,6 +81,8 @@ pub struct InputRequest<'a> {
     kind: AskKind,
     /// Absent only for roots.
     params: Option<Params<'a>>,
+    /// Where the schema of a form stands in params that were read: whoever shows or checks it asks for it.
+    schema: Option<Range<usize>>,
 }
 
 #[derive(Clone)]
@@ -125,11 +128,9 @@ impl<'a> InputRequest<'a> {
     ///
     /// What is wrong, to be reported with the entry's key.
     pub fn from_json(value: Json<'a>) -> Result<Self, AskFault> {
-        if !value.is_object() {
-            return Err(AskFault::NotAnObject);
-        }
-        let method = value.get("method").and_then(Json::as_string).ok_or(AskFault::NoMethod)?;
-        Self::from_parts(&method, value.get("params"))
+        let [method, params] = value.pick(["method", "params"]).ok_or(AskFault::NotAnObject)?;
+        let method = method.and_then(Json::as_string).ok_or(AskFault::NoMethod)?;
+        Self::from_parts(&method, params)
     }
 
     /// Reads an ask from its method and parameters; see [`InputRequest::from_json`].
@@ -138,42 +139,38 @@ impl<'a> InputRequest<'a> {
     ///
     /// What is wrong.
     pub fn from_parts(method: &str, params: Option<Json<'a>>) -> Result<Self, AskFault> {
-        let object =
-            |params: Option<Json<'a>>| params.filter(|params| params.is_object()).ok_or(AskFault::NoParams);
-        let text = |params: Json<'a>, name: &'static str| {
-            params.get(name).and_then(Json::as_string).map(|_| ()).ok_or(AskFault::Member(name))
+        let text = |value: Option<Json<'a>>, name: &'static str| {
+            value.and_then(Json::as_string).map(|_| ()).ok_or(AskFault::Member(name))
         };
+        let mut schema_of_form = None;
         let kind = match method {
             "elicitation/create" => {
-                let params = object(params)?;
-                text(params, "message")?;
-                let mode = params
-                    .get("mode")
-                    .map(|mode| mode.as_string().ok_or(AskFault::UnknownMode))
-                    .transpose()?;
+                let [message, mode, schema, url] = params
+                    .and_then(|params| params.pick(["message", "mode", "requestedSchema", "url"]))
+                    .ok_or(AskFault::NoParams)?;
+                text(message, "message")?;
+                let mode = mode.map(|mode| mode.as_string().ok_or(AskFault::UnknownMode)).transpose()?;
                 match mode.as_deref() {
                     None | Some("form") => {
-                        if !params.get("requestedSchema").is_some_and(Json::is_object) {
-                            return Err(AskFault::Member("requestedSchema"));
-                        }
+                        let object = schema.filter(|schema| schema.is_object());
+                        schema_of_form = Some(object.ok_or(AskFault::Member("requestedSchema"))?);
                         AskKind::Form
                     }
                     Some("url") => {
-                        text(params, "url")?;
+                        text(url, "url")?;
                         AskKind::Url
                     }
                     Some(_) => return Err(AskFault::UnknownMode),
                 }
             }
             "sampling/createMessage" => {
-                let params = object(params)?;
-                if params.get("messages").and_then(Json::items).is_none() {
+                let [messages, most] = params
+                    .and_then(|params| params.pick(["messages", "maxTokens"]))
+                    .ok_or(AskFault::NoParams)?;
+                if messages.and_then(Json::items).is_none() {
                     return Err(AskFault::Member("messages"));
                 }
-                if params
-                    .get("maxTokens")
-                    .is_none_or(|value| value.kind() != crate::jsonrpc::JsonKind::Number)
-                {
+                if most.is_none_or(|value| value.kind() != crate::jsonrpc::JsonKind::Number) {
                     return Err(AskFault::Member("maxTokens"));
                 }
                 AskKind::Sampling
@@ -186,7 +183,9 @@ impl<'a> InputRequest<'a> {
             }
             other => return Err(AskFault::UnknownMethod(other.chars().take(64).collect())),
         };
-        Ok(Self { kind, params: params.map(|params| Params::Text(Cow::Borrowed(params.as_str()))) })
+        let schema = params.zip(schema_of_form).map(|(params, schema)| schema.place_in(params.as_str()));
+        let params = params.map(|params| Params::Text(Cow::Borrowed(params.as_str())));
+        Ok(Self { kind, params, schema })
     }
 
     /// Its kind.
@@ -227,7 +226,10 @@ impl<'a> InputRequest<'a> {
     pub fn requested_schema(&self) -> Option<Json<'_>> {
         match &self.params {
             Some(Params::Form(form)) => Some(form.requested_schema()),
-            Some(Params::Text(_)) if self.kind == AskKind::Form => self.params()?.get("requestedSchema"),
+            Some(Params::Text(text)) if self.kind == AskKind::Form => match &self.schema {
+                Some(place) => text.get(place.clone()).map(Json::trusted),
+                None => self.params()?.get("requestedSchema"),
+            },
             Some(Params::Text(_)) | None => None,
         }
     }
@@ -261,7 +263,7 @@ impl<'a> InputRequest<'a> {
             Params::Text(text) => Params::Text(Cow::Owned(text.into_owned())),
             Params::Form(form) => Params::Form(form),
         });
-        InputRequest { kind: self.kind, params }
+        InputRequest { kind: self.kind, params, schema: self.schema }
     }
 
     /// Appends the ask as an entry of `inputRequests`: `{"method":…,"params":…}`, without `jsonrpc` and `id`.
@@ -316,11 +318,11 @@ impl<'a> InputRequest<'a> {
 
     /// Made from parts that this crate wrote itself.
     pub(crate) fn from_trusted(kind: AskKind, params: Option<String>) -> InputRequest<'static> {
-        InputRequest { kind, params: params.map(|text| Params::Text(Cow::Owned(text))) }
+        InputRequest { kind, params: params.map(|text| Params::Text(Cow::Owned(text))), schema: None }
     }
 
     pub(crate) fn from_form(form: Form) -> InputRequest<'static> {
-        InputRequest { kind: AskKind::Form, params: Some(Params::Form(form)) }
+        InputRequest { kind: AskKind::Form, params: Some(Params::Form(form)), schema: None }
     }
 }
 

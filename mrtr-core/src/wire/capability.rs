@@ -47,23 +47,16 @@ impl ClientCapabilities {
         for (name, member) in value.members()? {
             match &*name {
                 "elicitation" => {
-                    if !member.is_object() {
-                        return None;
-                    }
+                    let [form, url] = member.pick(["form", "url"])?;
                     found.elicitation = true;
-                    found.form = member.get("form").is_some_and(Json::is_object);
-                    found.url = member.get("url").is_some_and(Json::is_object);
-                    if member.get("form").is_none() && member.get("url").is_none() {
-                        found.form = true;
-                    }
+                    found.form = form.map_or(url.is_none(), Json::is_object);
+                    found.url = url.is_some_and(Json::is_object);
                 }
                 "sampling" => {
-                    if !member.is_object() {
-                        return None;
-                    }
+                    let [tools, context] = member.pick(["tools", "context"])?;
                     found.sampling = true;
-                    found.sampling_tools = member.get("tools").is_some_and(Json::is_object);
-                    found.sampling_context = member.get("context").is_some_and(Json::is_object);
+                    found.sampling_tools = tools.is_some_and(Json::is_object);
+                    found.sampling_context = context.is_some_and(Json::is_object);
                 }
                 "roots" => {
                     if !member.is_object() {

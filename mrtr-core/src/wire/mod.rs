@@ -20,5 +20,6 @@ pub use echo::{Change, Echo};
 pub use era::{Era, Version};
 pub use meta::{Implementation, LogLevel, MetaFault, RequestMeta, key};
 pub use method::AskingMethod;
+pub(crate) use result::read_parts;
 pub use result::{InterimResult, ResultFault, ResultKind, read_result};
 pub use sampling::{Root, Sampled, Sampling};

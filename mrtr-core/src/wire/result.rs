@@ -3,7 +3,7 @@
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use super::{AskFault, InputRequest};
-use crate::jsonrpc::{Json, JsonKind};
+use crate::jsonrpc::{Json, JsonKind, Parts};
 
 /// A result, by its `resultType`.
 #[derive(Clone, Debug)]
@@ -84,16 +84,19 @@ pub enum ResultFault {
 ///
 /// The first fault, with its path.
 pub fn read_result<'a>(result: Json<'a>, limits: &crate::Limits) -> Result<ResultKind<'a>, ResultFault> {
-    let (mut kind, mut requests, mut state, mut meta) = (None, None, None, None);
-    for (name, value) in result.members().ok_or(ResultFault::NotAnObject)? {
-        match &*name {
-            "resultType" => kind = Some(value),
-            "inputRequests" => requests = Some(value),
-            "requestState" => state = Some(value),
-            "_meta" => meta = Some(value),
-            _ => {}
-        }
+    read_parts(result, &Parts::of(result), limits)
+}
+
+/// [`read_result`] of a result whose parts were found already.
+pub(crate) fn read_parts<'a>(
+    result: Json<'a>,
+    parts: &Parts<'a>,
+    limits: &crate::Limits,
+) -> Result<ResultKind<'a>, ResultFault> {
+    if !result.is_object() {
+        return Err(ResultFault::NotAnObject);
     }
+    let &Parts { kind, requests, state, meta, .. } = parts;
     let Some(kind) = kind else { return Ok(ResultKind::Complete(result)) };
     match kind.as_string().ok_or(ResultFault::ResultType)?.as_ref() {
         "complete" => return Ok(ResultKind::Complete(result)),

@@ -20,7 +20,7 @@ use crate::{
     digest::RequestDigest,
     error::{ErrorCode, RpcError},
     http::ReplyClass,
-    jsonrpc::{Json, Notification, Request, RequestId, write},
+    jsonrpc::{Json, Notification, Parts, Request, RequestId, write},
     seal::{ExchangeId, NewClaims, SealError, Verdict},
     time::Timestamp,
     translate::{
@@ -70,7 +70,7 @@ enum Digest {
 }
 
 impl Digest {
-    fn later(method: AskingMethod, parts: &super::host::Parts<'_>) -> Result<Self, RpcError> {
+    fn later(method: AskingMethod, parts: &Parts<'_>) -> Result<Self, RpcError> {
         let target = target(method, parts)?.into_owned().into();
         Ok(Self::Later {
             method,
@@ -121,7 +121,7 @@ pub(super) fn head(id: i64, method: &str) -> Vec<u8> {
 }
 
 /// The name of what is called, of a request whose parameters have the right shape (B-45, G-05).
-fn target<'a>(method: AskingMethod, parts: &super::host::Parts<'a>) -> Result<Cow<'a, str>, RpcError> {
+fn target<'a>(method: AskingMethod, parts: &Parts<'a>) -> Result<Cow<'a, str>, RpcError> {
     let target = match method {
         AskingMethod::ToolsCall | AskingMethod::PromptsGet => super::host::text(parts.name, "name")?,
         AskingMethod::ResourcesRead => super::host::text(parts.uri, "uri")?,
@@ -139,7 +139,7 @@ fn target<'a>(method: AskingMethod, parts: &super::host::Parts<'a>) -> Result<Co
 }
 
 /// The digest that states are bound to: of the request as the host knows it.
-pub(super) fn digest(method: AskingMethod, parts: &super::host::Parts<'_>) -> Result<[u8; 32], RpcError> {
+pub(super) fn digest(method: AskingMethod, parts: &Parts<'_>) -> Result<[u8; 32], RpcError> {
     let target = target(method, parts)?;
     let digest = RequestDigest::new(method.name(), &target, parts.arguments);
     digest.map(|digest| *digest.as_bytes()).map_err(|fault| fault.error())
