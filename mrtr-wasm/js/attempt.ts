@@ -302,8 +302,8 @@ export class Attempt {
 
   /**
    * Says, after everything that needs no answer has settled, that the handler gets no further. Siblings in a `Promise.all`
-   * have as many turns of what has settled as this, counted anew from each ask; a macrotask would cost more than all else
-   * in a round where it crosses into a worker's runtime, and would make it a matter of luck which I/O still counts.
+   * have as many turns of what has settled as this, counted anew from each ask. With a macrotask it would be a matter of luck
+   * which I/O still counts, and in a worker's runtime it is dear.
    * A recorded round needs less: what it waits for is known (A3), and all that matters is that a handler which returns over
    * an open ask has done so (A9).
    */
