@@ -36,7 +36,11 @@ fuzz_target!(|bytes: &[u8]| {
             Err(refused) => {
                 refused.id.iter().chain(&refused.response_to).for_each(survives);
                 // Both are those of one message.
-                assert!(refused.id.is_none() || refused.response_to.is_none() || refused.id == refused.response_to);
+                assert!(
+                    refused.id.is_none()
+                        || refused.response_to.is_none()
+                        || refused.id == refused.response_to
+                );
                 assert!(refused.response_to.is_none() || !refused.asks_or_tells());
                 assert!(refused.id.is_none() || refused.wants_answer());
                 let code = refused.error().code;
