@@ -5,13 +5,14 @@ use alloc::{format, vec::Vec};
 
 use super::{
     Bridge, CallFailure, LinkId, Output, Transport,
-    link::{Link, Purpose},
+    link::{Link, Purpose, Sent},
 };
 use crate::{
     error::{ErrorCode, RpcError},
     jsonrpc::{Begun, reply_begun, write},
     time::Timestamp,
     trace::debug,
+    wire::AskingMethod,
 };
 
 impl Bridge {
@@ -25,6 +26,31 @@ impl Bridge {
         if failure.may_run() && self.links.get_mut(&link).and_then(Link::session).is_some() {
             self.give_up(link, call, now);
         }
+        if let Some(sent) = self.take_sent(call, link) {
+            self.on_failure(sent, &failure.error(), now);
+        }
+    }
+
+    /// Over HTTP a reply to a question of this upstream was refused, or not accepted in time. The call that has asked waits
+    /// for nothing else: it fails, and is cancelled there. If several calls are under way on the connection that may have
+    /// asked, nobody can tell which it was, and they go on.
+    pub fn fail_reply(&mut self, link: LinkId, failure: CallFailure, now: Timestamp) {
+        let asks = |sent: &Sent| match &sent.purpose {
+            Purpose::Parked(_) => true,
+            Purpose::Relay(relay) => AskingMethod::from_name(&relay.method).is_some(),
+            Purpose::Dialogue(_)
+            | Purpose::Gather(..)
+            | Purpose::Relist(..)
+            | Purpose::Initialize
+            | Purpose::Discover
+            | Purpose::Listen(_)
+            | Purpose::Level
+            | Purpose::Ignored => false,
+        };
+        let mut asking =
+            self.sent.iter().filter(|(_, sent)| sent.link == link && asks(sent)).map(|(id, _)| *id);
+        let (Some(call), None) = (asking.next(), asking.next()) else { return };
+        self.give_up(link, call, now);
         if let Some(sent) = self.take_sent(call, link) {
             self.on_failure(sent, &failure.error(), now);
         }

@@ -46,6 +46,8 @@ pub(super) enum In {
     Overlong { link: LinkId, beginning: Vec<u8> },
     /// No response comes to this request.
     Failed { link: LinkId, call: i64, failure: CallFailure },
+    /// An upstream did not accept the answer to a question of its own.
+    Unaccepted { link: LinkId, failure: CallFailure },
     /// A connection is gone.
     Closed { link: LinkId },
     /// A process that was told to end has ended.
@@ -230,6 +232,7 @@ impl Driver {
             }
             In::Overlong { link, beginning } => self.bridge.handle_overlong(link, &beginning, now),
             In::Failed { link, call, failure } => self.bridge.fail_call(link, call, failure, now),
+            In::Unaccepted { link, failure } => self.bridge.fail_reply(link, failure, now),
             In::Closed { link } => {
                 self.bridge.close_upstream(link, now);
                 self.end(link);

@@ -138,7 +138,7 @@ impl CallError {
             Failure::TooManyAsks { limit } => Self::TooManyAsks { limit },
             Failure::Start(error) => Self::Start(error),
             Failure::NotSent(reason) => Self::NotSent(reason),
-            _ => lost(fault),
+            Failure::Unaccepted | _ => lost(fault),
         }
     }
 }

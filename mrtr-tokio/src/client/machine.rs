@@ -75,6 +75,7 @@ pub(super) enum Out {
         headers: HeaderRules,
     },
     Message {
+        call: Option<CallId>,
         bytes: Vec<u8>,
         headers: HeaderRules,
     },
@@ -243,6 +244,19 @@ impl Machine {
         self.after(heard);
     }
 
+    /// An answer to a question of this call was not accepted.
+    pub(super) fn unaccepted(&self, call: CallId, fault: WireError) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        if let Some(slot) = state.calls.get_mut(&call) {
+            slot.fault = Some(fault);
+        }
+        state.connection.handle_unaccepted(call, now);
+        let heard = self.pass_on(&mut state, now, 0);
+        drop(state);
+        self.after(heard);
+    }
+
     /// The server's process is gone, or there is none. `silent`: it has not said a word.
     pub(super) fn died(&self, fault: WireError, silent: bool) {
         let now = self.clock.now();
@@ -314,7 +328,7 @@ impl Machine {
                 }
                 Out::Request { post, call, bytes, headers }
             }
-            Transmit::Message { bytes, headers } => Out::Message { bytes, headers },
+            Transmit::Message { call, bytes, headers } => Out::Message { call, bytes, headers },
             Transmit::Close { post } => Out::Close { post },
             _ => return,
         };

@@ -135,9 +135,13 @@ impl Posts {
                     });
                     tasks.posts.insert(post, task.abort_handle());
                 }
-                Out::Message { bytes, headers } => {
+                Out::Message { call, bytes, headers } => {
                     if let Err(problem) = self.message(&machine, bytes, headers).await {
                         tracing::warn!(%problem, "the server was not told something");
+                        if let Some(call) = call {
+                            let fault = format!("the server did not accept an answer: {problem}");
+                            machine.unaccepted(call, WireError::broken(fault));
+                        }
                     }
                 }
                 Out::Close { post } => {

@@ -17,6 +17,7 @@ mod resources;
 mod resumption;
 mod scripts;
 mod simulation;
+mod unaccepted;
 mod upstreams;
 mod urls;
 
@@ -30,6 +31,11 @@ fn all() -> Value {
 
 fn forms() -> Value {
     json!({"elicitation": {"form": {}}})
+}
+
+/// A form with `n` filled in.
+fn accept(n: &str) -> Value {
+    json!({"action": "accept", "content": {"n": n}})
 }
 
 /// A text result of a tool.

@@ -10,7 +10,7 @@ use mrtr_core::{
 use mrtr_tests::bridge::{Said, World, config, form};
 use serde_json::{Value, json};
 
-use super::{all, forms, rests, text};
+use super::{accept, all, forms, rests, text};
 
 /// A call that runs at a legacy upstream: its host, its id there, the session, its id here.
 struct Running {
@@ -52,10 +52,6 @@ impl Running {
         self.host =
             self.world.call("alice", &forms(), &json!({"requestState": state, "inputResponses": answers})).0;
     }
-}
-
-fn accept(n: &str) -> Value {
-    json!({"action": "accept", "content": {"n": n}})
 }
 
 /// BT-7: several questions share a round; answers reach the upstream; its result comes unflattened.

@@ -94,6 +94,40 @@ fn questions_of_a_call_are_bounded() {
     }
 }
 
+/// R-239: an answer that the server does not accept ends its call, whose name goes with it, and no other; once.
+#[test]
+fn r_239_an_answer_that_is_not_accepted_ends_its_call() {
+    let mut line = legacy();
+    let (call, other) = (line.call(), line.call());
+    line.sent();
+    line.receive(&ask_as(1, "sure?"));
+    let Event::Ask { ask, .. } = line.only() else { panic!() };
+    line.connection.answer(ask, object(r#"{"action":"decline"}"#), at(0)).unwrap();
+    let Some(Transmit::Message { call: named, .. }) = line.connection.poll_transmit() else { panic!() };
+    // On a pipe nobody can tell which of two calls has asked.
+    assert_eq!(named, None);
+    line.receive(&json!({"jsonrpc": "2.0", "id": 5, "result": {"content": []}}));
+    assert_eq!(done(line.only()).0, other);
+
+    line.receive(&ask_as(2, "really?"));
+    let Event::Ask { ask, .. } = line.only() else { panic!() };
+    line.receive(&ask_as(3, "and this?"));
+    let Event::Ask { ask: open, .. } = line.only() else { panic!() };
+    line.connection.answer(ask, object(r#"{"action":"decline"}"#), at(0)).unwrap();
+    let Some(Transmit::Message { call: named, .. }) = line.connection.poll_transmit() else { panic!() };
+    assert_eq!(named, Some(call));
+    line.connection.handle_unaccepted(other, at(0));
+    assert!(line.events().is_empty() && line.sent().is_empty());
+    for _ in 0..2 {
+        line.connection.handle_unaccepted(call, at(0));
+    }
+    let events = line.events();
+    let ended = |event: &Event| matches!(event, Event::Done { call: of, outcome } if *of == call && matches!(outcome.result, Err(Failure::Unaccepted)));
+    assert_eq!(events.iter().filter(|event| ended(event)).count(), 1, "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::AskWithdrawn { ask } if *ask == open)));
+    assert!(line.sent().iter().any(|message| message["method"] == "notifications/cancelled"));
+}
+
 /// R-185, R-239: cancellation, death and restart, as in the modern era.
 #[test]
 fn r_239_legacy_calls_end_too() {

@@ -27,7 +27,7 @@ fn r_230_asks_are_answered_under_their_ids() {
             .answer(asked.id, object("{\"action\":\"decline\",\n\"x\":1.0}"), at(0))
             .expect("it waits");
         let sent = script.session.poll_transmit().expect("one");
-        assert_eq!(sent.carries, Carries::Reply);
+        assert_eq!(sent.carries, Carries::Reply(Some(call)));
         assert_eq!(
             String::from_utf8(sent.bytes).expect("UTF-8"),
             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"decline","x":1.0}}}}"#)

@@ -316,7 +316,7 @@ impl Connection {
         self.out.push_back(if bytes.is_empty() {
             Transmit::Close { post }
         } else {
-            Transmit::Message { bytes, headers: HeaderRules::Modern }
+            Transmit::Message { call: None, bytes, headers: HeaderRules::Modern }
         });
     }
 

@@ -57,6 +57,9 @@ pub enum Transmit {
     },
     /// Send a notification or a reply. Over HTTP: POST it; nothing comes back but 202.
     Message {
+        /// The call whose question it answers: if the POST is refused, say so by
+        /// [`handle_unaccepted`](super::Connection::handle_unaccepted).
+        call: Option<CallId>,
         /// The whole message, on one line.
         bytes: Vec<u8>,
         /// Which headers it has over HTTP.
@@ -217,6 +220,9 @@ pub enum Failure {
     /// HTTP: a response that is no reply.
     #[error(transparent)]
     Http(HttpError),
+    /// HTTP: an answer to a question of a legacy server was not accepted; the call was cancelled.
+    #[error("the server did not accept an answer")]
+    Unaccepted,
     /// The server is gone.
     #[error("the server is gone")]
     Closed,
@@ -271,9 +277,12 @@ impl core::fmt::Debug for Transmit {
                 .field("bytes", &bytes.len())
                 .field("headers", headers)
                 .finish(),
-            Self::Message { bytes, headers } => {
-                f.debug_struct("Message").field("bytes", &bytes.len()).field("headers", headers).finish()
-            }
+            Self::Message { call, bytes, headers } => f
+                .debug_struct("Message")
+                .field("call", call)
+                .field("bytes", &bytes.len())
+                .field("headers", headers)
+                .finish(),
             Self::Close { post } => write!(f, "Close({})", post.0),
         }
     }

@@ -66,6 +66,19 @@ impl Connection {
         self.with_session(now, |session| session.refuse(ask, error, now)).unwrap_or(Err(AskGone))
     }
 
+    /// HTTP: an answer to a question of this call ([`Transmit::Message`](super::Transmit::Message) names it) was refused, or
+    /// was not accepted in time. The server waits for nothing else, so the call fails, and is cancelled there. Nothing
+    /// happens if it has ended.
+    pub fn handle_unaccepted(&mut self, call: CallId, now: Timestamp) {
+        if !matches!(self.calls.get(&call), Some(Entry { stage: Stage::Held(_), .. })) {
+            return;
+        }
+        if let Some(Entry { stage: Stage::Held(held), .. }) = self.calls.remove(&call) {
+            self.let_go(&held, "an answer was not accepted", now);
+            self.failed(call, Failure::Unaccepted);
+        }
+    }
+
     fn held(&mut self, call: CallId) -> Option<&mut Held> {
         match &mut self.calls.get_mut(&call)?.stage {
             Stage::Held(held) => Some(held),
@@ -143,8 +156,10 @@ impl Connection {
                         bytes: transmit.bytes,
                         headers,
                     },
-                    Carries::Notification | Carries::Reply => {
-                        Transmit::Message { bytes: transmit.bytes, headers }
+                    Carries::Notification => Transmit::Message { call: None, bytes: transmit.bytes, headers },
+                    Carries::Reply(request) => {
+                        let call = request.and_then(|request| self.requests.get(&request).copied());
+                        Transmit::Message { call, bytes: transmit.bytes, headers }
                     }
                 });
             }

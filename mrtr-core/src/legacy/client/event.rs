@@ -56,8 +56,9 @@ pub enum Carries {
     Request(CallId),
     /// A notification: its POST brings nothing.
     Notification,
-    /// A reply to a request of the server's: its POST brings nothing.
-    Reply,
+    /// A reply to a request of the server's: its POST brings nothing. If it answers an ask of a request whose call is known,
+    /// that cannot go on without it: [cancel](super::ClientSession::cancel) the call if the POST is refused.
+    Reply(Option<CallId>),
 }
 
 /// What happened.

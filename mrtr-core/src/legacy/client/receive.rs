@@ -134,7 +134,7 @@ impl ClientSession {
                 let mut bytes = Vec::new();
                 write::result_head(&mut bytes, &request.id);
                 bytes.extend_from_slice(b"{}}");
-                self.transmit(Carries::Reply, bytes);
+                self.transmit(Carries::Reply(None), bytes);
             }
             return;
         }
@@ -260,12 +260,12 @@ impl ClientSession {
     }
 
     fn may_reply(&self) -> bool {
-        self.out.iter().filter(|transmit| transmit.carries == Carries::Reply).count() < REPLIES
+        self.out.iter().filter(|transmit| matches!(transmit.carries, Carries::Reply(_))).count() < REPLIES
     }
 
     fn reply_error(&mut self, id: &RequestId, error: &RpcError) {
         if self.may_reply() {
-            self.send_error(id, error);
+            self.send_error(id, None, error);
         }
     }
 

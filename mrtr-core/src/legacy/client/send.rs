@@ -155,7 +155,7 @@ impl ClientSession {
         write::result_head(&mut bytes, &waiting.id);
         write::one_line(&mut bytes, result.as_str());
         bytes.push(b'}');
-        self.transmit(Carries::Reply, bytes);
+        self.transmit(Carries::Reply(waiting.call), bytes);
         self.settle(now);
         Ok(())
     }
@@ -168,7 +168,7 @@ impl ClientSession {
     /// If the ask does not wait any more.
     pub fn refuse(&mut self, ask: AskId, error: &RpcError, now: Timestamp) -> Result<(), AskGone> {
         let waiting = self.asks.remove(&ask).ok_or(AskGone)?;
-        self.send_error(&waiting.id, error);
+        self.send_error(&waiting.id, waiting.call, error);
         self.settle(now);
         Ok(())
     }

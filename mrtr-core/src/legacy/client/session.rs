@@ -265,7 +265,7 @@ impl ClientSession {
             self.asks.iter().filter(|(_, waiting)| over(waiting)).map(|(id, _)| *id).collect();
         for ask in orphans {
             if let Some(waiting) = self.asks.remove(&ask) {
-                self.send_error(&waiting.id, &event::unassociated());
+                self.send_error(&waiting.id, None, &event::unassociated());
                 self.events.push_back(Event::AskWithdrawn { ask, why: Withdrawn::CallEnded });
             }
         }
@@ -303,10 +303,10 @@ impl ClientSession {
         self.out.push_back(Transmit { carries, bytes, version: self.version() });
     }
 
-    pub(super) fn send_error(&mut self, id: &RequestId, error: &crate::RpcError) {
+    pub(super) fn send_error(&mut self, id: &RequestId, call: Option<CallId>, error: &crate::RpcError) {
         let mut bytes = Vec::new();
         write::error(&mut bytes, Some(id), error);
-        self.transmit(Carries::Reply, bytes);
+        self.transmit(Carries::Reply(call), bytes);
     }
 }
 

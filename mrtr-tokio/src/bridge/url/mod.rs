@@ -17,7 +17,7 @@ use mrtr_core::{
     Limits,
     bridge::{CallFailure, LinkId},
     http::{BodyPlan, HttpErrorKind, Judgement, Sent, judge, name},
-    jsonrpc::write_error,
+    jsonrpc::{Message, admit, write_error},
     wire::Era,
 };
 use tokio::{
@@ -181,6 +181,14 @@ async fn carry(shared: Arc<Shared>, mut queue: mpsc::UnboundedReceiver<Out>) {
     shared.end_session().await;
 }
 
+/// Whether a message answers a question, for which somebody waits: an empty result is the reply to a ping.
+fn answers(message: &[u8], limits: &Limits) -> bool {
+    let Ok(Message::Response(response)) = admit(message, limits) else { return false };
+    response
+        .outcome
+        .map_or(true, |result| result.members().is_none_or(|mut members| members.next().is_some()))
+}
+
 impl Shared {
     fn session(&self) -> MutexGuard<'_, Session> {
         // Nothing panics while it is held.
@@ -295,18 +303,23 @@ impl Shared {
     async fn message(&self, bytes: Vec<u8>, headers: &Headers) {
         let headers = self.headers(headers);
         let in_session = headers.contains_key(name::SESSION_ID);
-        match timeout(ACCEPTED, self.url.send(Method::POST, headers, bytes.into())).await {
-            Ok(Ok(response)) if response.status().is_success() => {}
+        let bytes = Bytes::from(bytes);
+        let failure = match timeout(ACCEPTED, self.url.send(Method::POST, headers, bytes.clone())).await {
+            Ok(Ok(response)) if response.status().is_success() => return,
             Ok(Ok(response)) if in_session && response.status() == StatusCode::NOT_FOUND => {
                 self.events.send(In::Closed { link: self.link });
+                return;
             }
-            Ok(Ok(response)) => {
-                tracing::warn!(link = self.link.0, status = %response.status(), "an upstream was not told something");
-            }
-            Ok(Err(problem)) => {
-                tracing::warn!(link = self.link.0, %problem, "an upstream was not told something");
-            }
-            Err(_) => tracing::warn!(link = self.link.0, "an upstream did not accept something in time"),
+            Ok(Ok(response)) => CallFailure::Status {
+                status: response.status().as_u16(),
+                retry_after: failure::retry_after(response.headers()),
+            },
+            Ok(Err(problem)) => failure::of_wire(&problem),
+            Err(_) => CallFailure::TimedOut,
+        };
+        tracing::warn!(link = self.link.0, ?failure, "an upstream was not told something");
+        if answers(&bytes, &self.limits) {
+            self.events.send(In::Unaccepted { link: self.link, failure });
         }
     }
 

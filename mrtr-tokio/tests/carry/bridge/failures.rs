@@ -176,3 +176,25 @@ async fn a_line_over_the_bound_costs_one_call_and_no_process() {
     assert_eq!(short(5).await, process, "the same process");
     fronted.end().await;
 }
+
+/// R-239, B-60: an upstream that does not accept the answer to its own question is not waited for: the host hears why, and
+/// the call is cancelled there.
+#[tokio::test]
+async fn a_refused_answer_ends_its_call_at_once() {
+    let (url, told) = crate::unaccepted::server("403 Forbidden").await;
+    let reach = Reach::url(&url, &client::Options::default()).unwrap();
+    let fronted = front(bridge(reach, Era::Legacy), Anonymous::new()).await;
+    let client =
+        Client::http(&format!("http://{}/mcp", fronted.address), client_config(), client::Options::default());
+    let (client, table) = (client.unwrap(), Table::new([("u1", Answer::Accept(r#"{"name":"Ada"}"#.into()))]));
+    let ended = tokio::time::timeout(Duration::from_secs(20), client.call_tool("greet", "{}", &table)).await;
+    let Err(client::CallError::Peer(error)) = ended.expect("it waits for nothing") else { panic!() };
+    let data: Value = serde_json::from_str(error.data().unwrap().as_str()).unwrap();
+    assert_eq!(
+        (error.code, data),
+        (mrtr_core::ErrorCode::INTERNAL_ERROR, json!({"kind": "forbidden", "status": 403}))
+    );
+    fronted.end().await;
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.iter().filter(|method| *method == "notifications/cancelled").count(), 1, "{told:?}");
+}

@@ -12,7 +12,7 @@ use mrtr_core::{
 use mrtr_tests::bridge::{Said, World, config, form};
 use serde_json::{Value, json};
 
-use super::{forms, rests, text};
+use super::{accept, forms, rests, text};
 
 /// One legacy upstream whose tool `t` is replayed.
 fn replaying(transport: Transport) -> Config {
@@ -45,10 +45,6 @@ fn run_of(world: &mut World, host: HostId) -> Run {
 fn first(world: &mut World) -> Run {
     let (host, _) = world.call("alice", &forms(), &json!({}));
     run_of(world, host)
-}
-
-fn accept(n: &str) -> Value {
-    json!({"action": "accept", "content": {"n": n}})
 }
 
 /// A retry as it comes from the host.
