@@ -66,7 +66,7 @@ impl Connection {
         self.with_session(now, |session| session.refuse(ask, error, now)).unwrap_or(Err(AskGone))
     }
 
-    /// HTTP: an answer to a question of this call ([`Transmit::Message`](super::Transmit::Message) names it) was refused, or
+    /// HTTP: an answer to a question of this call ([`Transmit::Message`] names it) was refused, or
     /// was not accepted in time. The server waits for nothing else, so the call fails, and is cancelled there. Nothing
     /// happens if it has ended.
     pub fn handle_unaccepted(&mut self, call: CallId, now: Timestamp) {

@@ -62,8 +62,8 @@
 //! Each [`Transmit::Request`] is a POST. A body that was read whole goes through [`judge`](crate::http::judge) into
 //! [`handle_http`](Connection::handle_http); events go into [`handle_message`](Connection::handle_message) one by one;
 //! a stream that ends is told by [`handle_lost`](Connection::handle_lost), which does no harm after the reply; an answer
-//! that is not accepted, by [`handle_unaccepted`](Connection::handle_unaccepted). The
-//! session id of a legacy server comes with the response to the POST whose message is `initialize`; the adapter keeps
+//! that is not accepted, by [`handle_unaccepted`](Connection::handle_unaccepted). The session id of a legacy server comes
+//! with the response to the POST whose message is `initialize`; the adapter keeps
 //! it and sends it with [`HeaderRules::Legacy`].
 //!
 //! # What it promises
