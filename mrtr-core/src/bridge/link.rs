@@ -272,7 +272,7 @@ impl Bridge {
             Purpose::Initialize => self.initialized(link, response.outcome, now),
             Purpose::Discover => self.discovered(link, response.outcome, now),
             Purpose::Listen(number) => self.listening_ended(number, &gone(), now),
-            Purpose::Level => self.send_waiting(link),
+            Purpose::Level => self.send_waiting(link, now),
             Purpose::Ignored => {}
         }
         self.settle(link, now);
@@ -291,7 +291,7 @@ impl Bridge {
             Purpose::Initialize => self.close_link(link, error, now),
             Purpose::Discover => self.no_profile(link, error),
             Purpose::Listen(number) => self.listening_ended(number, error, now),
-            Purpose::Level => self.send_waiting(link),
+            Purpose::Level => self.send_waiting(link, now),
             Purpose::Ignored => {}
         }
         self.settle(link, now);

@@ -212,7 +212,7 @@ impl Bridge {
         self.config.info.write(&mut bytes);
         bytes.extend_from_slice(b"}}");
         let mut sent = super::Sent { link, purpose: Purpose::Initialize, timer: None };
-        let until = self.due(&sent.purpose, now);
+        let until = self.due(&sent.purpose, true, now);
         self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
         self.sent.insert(id, sent);
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {

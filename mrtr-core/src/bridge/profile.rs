@@ -254,7 +254,7 @@ impl Bridge {
             if let Some(level) = call.and_then(|call| self.wanted_level(call)).filter(|_| logging) {
                 self.set_session_level(id, level, now);
             }
-            self.send_waiting(id);
+            self.send_waiting(id, now);
         }
         self.answer_curious(None);
     }

@@ -31,28 +31,30 @@ impl Bridge {
         let endless = matches!(&purpose, Purpose::Listen(_))
             || matches!(&purpose, Purpose::Relay(relay) if relay.method == "subscriptions/listen");
         let mut sent = Sent { link, purpose, timer: None };
-        if !endless {
-            let until = self.due(&sent.purpose, now);
-            self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
-        }
-        self.sent.insert(id, sent);
+        let (mut begun, mut holds) = (true, false);
         if let Some(session) = self.links.get_mut(&link).and_then(Link::session) {
             session.in_flight.insert(id);
             session.rests = None;
-            if session.holds() {
-                session.backlog.push_back((id, bytes));
-                return;
-            }
+            (begun, holds) = (session.ready, session.holds());
         }
-        self.pass(link, id, bytes, headers);
+        if !endless {
+            let until = self.due(&sent.purpose, begun, now);
+            self.timers.set(Whom::Sent(id), &mut sent.timer, Some(until));
+        }
+        self.sent.insert(id, sent);
+        match self.links.get_mut(&link).and_then(Link::session) {
+            Some(session) if holds => session.backlog.push_back((id, bytes)),
+            Some(_) | None => self.pass(link, id, bytes, headers, now),
+        }
     }
 
-    /// Until when there is to be a response.
-    pub(super) fn due(&self, purpose: &Purpose, now: Timestamp) -> Timestamp {
+    /// Until when there is to be a response. What is said in a session that has not `begun` is not held up by it.
+    pub(super) fn due(&self, purpose: &Purpose, begun: bool, now: Timestamp) -> Timestamp {
         let within = match purpose {
             Purpose::Initialize | Purpose::Discover => self.config.waits.handshake,
-            Purpose::Level => level::PATIENCE,
-            Purpose::Relay(_)
+            Purpose::Level if begun => level::PATIENCE,
+            Purpose::Level
+            | Purpose::Relay(_)
             | Purpose::Parked(_)
             | Purpose::Dialogue(_)
             | Purpose::Gather(..)
@@ -78,8 +80,14 @@ impl Bridge {
 
     /// A request goes out. Over HTTP each goes by itself, and an upstream may read a call before the level that was set
     /// ahead of it: what comes after a level waits until it is set.
-    fn pass(&mut self, link: LinkId, id: i64, bytes: Vec<u8>, headers: Headers) {
-        let level = self.sent.get(&id).is_some_and(|sent| matches!(sent.purpose, Purpose::Level));
+    fn pass(&mut self, link: LinkId, id: i64, bytes: Vec<u8>, headers: Headers, now: Timestamp) {
+        let until = now.saturating_add(level::PATIENCE);
+        let mut level = false;
+        if let Some(sent) = self.sent.get_mut(&id).filter(|sent| matches!(sent.purpose, Purpose::Level)) {
+            level = true;
+            let due = sent.timer.map_or(until, |due| due.min(until));
+            self.timers.set(Whom::Sent(id), &mut sent.timer, Some(due));
+        }
         if let Some(entry) = self.links.get_mut(&link)
             && level
             && self.config.upstreams.get(entry.upstream).is_some_and(|up| up.transport == Transport::Http)
@@ -91,12 +99,15 @@ impl Bridge {
     }
 
     /// What has waited goes out, up to what has to be waited for again.
-    pub(super) fn send_waiting(&mut self, link: LinkId) {
+    pub(super) fn send_waiting(&mut self, link: LinkId, now: Timestamp) {
         while let Some(session) = self.links.get_mut(&link).and_then(Link::session)
             && !session.holds()
             && let Some((id, bytes)) = session.backlog.pop_front()
         {
-            self.pass(link, id, bytes, Vec::new());
+            // One that was answered before it was asked is over.
+            if self.sent.contains_key(&id) {
+                self.pass(link, id, bytes, Vec::new(), now);
+            }
         }
     }
 }

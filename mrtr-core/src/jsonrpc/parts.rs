@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::{
         Limits,
-        jsonrpc::{Message, admit},
+        jsonrpc::{Admission, Message, admit},
     };
 
     const MEMBERS: &str = concat!(
@@ -97,13 +97,30 @@ mod tests {
         r#""r\u0065sultType":"t","y":[],"\ud800":{"name":5}}"#
     );
 
-    /// What admission saw is what a walk finds, wherever the object stands and however its name is written.
+    fn seen(admitted: &Admitted<'_>, object: Json<'_>) -> bool {
+        admitted.object.is_some_and(|seen| core::ptr::eq(seen.as_str(), object.as_str()))
+    }
+
+    /// What admission saw is what a walk finds, wherever the object stands and however its name is written, and whoever has
+    /// the text.
     #[test]
     fn what_was_seen_is_what_is_there() {
         let walked = Parts::of(Json::trusted(MEMBERS));
-        assert_eq!(walked.state.map(Json::as_str), Some("\"s\""));
-        assert_eq!(walked.kind.map(Json::as_str), Some("\"t\""));
-        assert_eq!(walked.meta.map(Json::as_str), Some(r#"{"name":{"name":2}}"#));
+        let parts = [
+            r#"{"name":{"name":2}}"#,
+            r#""n""#,
+            r#"[{"uri":3}]"#,
+            r#"{"arguments":{}}"#,
+            "null",
+            "{}",
+            "4",
+            r#""s""#,
+            r#""t""#,
+        ];
+        let [meta, name, uri, arguments, reference, responses, requests, state, kind] =
+            parts.map(|part| Some(Json::trusted(part)));
+        let expected = Parts { meta, name, uri, arguments, reference, responses, requests, state, kind };
+        assert_eq!(walked, expected);
         for object in [MEMBERS, "{}", r#"{"z":{"name":1}}"#] {
             for request in [
                 r#"{"jsonrpc":"2.0","id":1,"method":"m","params":@}"#,
@@ -115,8 +132,13 @@ mod tests {
                     panic!("{text}")
                 };
                 let params = request.params.unwrap();
-                assert!(request.admitted.object.is_some(), "{text}");
+                assert!(seen(&request.admitted, params), "{text}");
                 assert_eq!(request.parts(), Parts::of(params), "{text}");
+
+                let owned = Admission::of(text.clone().into_bytes(), &Limits::default());
+                let Ok(Message::Request(owned)) = owned.message() else { panic!("{text}") };
+                assert!(seen(&owned.admitted, owned.params.unwrap()), "{text}");
+                assert_eq!(owned.parts(), request.parts(), "{text}");
             }
             for response in [
                 r#"{"jsonrpc":"2.0","id":1,"result":@}"#,
@@ -129,6 +151,10 @@ mod tests {
                 };
                 let result = response.outcome.unwrap();
                 assert_eq!(response.admitted.parts(result), Parts::of(result), "{text}");
+
+                let owned = Admission::of(text.clone().into_bytes(), &Limits::default());
+                let Ok(Message::Response(owned)) = owned.message() else { panic!("{text}") };
+                assert_eq!(owned.admitted.parts(owned.outcome.unwrap()), Parts::of(result), "{text}");
             }
         }
     }

@@ -141,6 +141,30 @@ mod tests {
         }
     }
 
+    /// The example of draft-irtf-cfrg-xchacha-03, A.3.1.
+    #[test]
+    fn is_the_aead_of_the_draft() {
+        let bytes = |hex: &str| -> Vec<u8> {
+            (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+        };
+        let key =
+            bytes("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f").try_into().unwrap();
+        let nonce = bytes("404142434445464748494a4b4c4d4e4f5051525354555657").try_into().unwrap();
+        let mut message =
+            b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
+            sunscreen would be it."
+                .to_vec();
+        let aad = bytes("50515253c0c1c2c3c4c5c6c7");
+        XChaCha(Zeroizing::new(key)).seal(&nonce, &aad, &mut message, 0).unwrap();
+        let expected = bytes(concat!(
+            "bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39",
+            "ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff9",
+            "21f9664c97637da9768812f615c68b13b52e",
+            "c0875924c1c7987947deafd8780acf49"
+        ));
+        assert_eq!(message, expected);
+    }
+
     /// R-071: whatever bit is changed, nothing is opened and the body stays.
     #[test]
     fn what_was_changed_stays_shut() {

@@ -131,3 +131,56 @@ fn the_level_of_a_modern_call_is_set_first_bt8() {
     world.result(link, number(level), json!({}));
     assert_eq!(world.sent().1["method"], "tools/call");
 }
+
+/// A session may take long to begin, a process above all: a level that its host has set meanwhile is set then, and has its
+/// time from there.
+#[test]
+fn a_level_outlasts_a_slow_beginning_bt8() {
+    for transport in [Transport::Pipe, Transport::Http] {
+        let mut world = World::single(transport, Era::Legacy);
+        let greet = |world: &mut World, name: &str| {
+            let host = world.host(HostKind::Session, name);
+            world.send(
+                host,
+                &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": all(), "clientInfo": {"name": "h", "version": "1"}}}),
+            );
+            host
+        };
+        greet(&mut world, "alice");
+        world.begin("2025-11-25");
+        let host = greet(&mut world, "bob");
+        world.send(
+            host,
+            &json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "debug"}}),
+        );
+        world.pass(Duration::from_secs(50));
+        let (link, _, said) = world.begin("2025-11-25");
+        let said: Vec<Value> =
+            said.iter().filter(|said| matches!(said, Said::Up { .. })).map(Said::json).collect();
+        let [_, level] = said.as_slice() else { panic!("{said:?}") };
+        assert_eq!(level["params"], json!({"level": "debug"}));
+        world.send(host, &call(json!(2)));
+        let sent = world.take().len();
+        assert_eq!(sent, usize::from(transport == Transport::Pipe));
+        world.pass(Duration::from_secs(5));
+        let mut after = methods(&mut world);
+        assert_eq!(after.remove(0), "notifications/cancelled");
+        assert_eq!(after, ["tools/call"][sent..]);
+        assert!(world.bridge.poll_timeout().is_some());
+        world.error(link, number(level), json!({"code": -32601, "message": "late"}));
+        assert!(world.take().is_empty());
+    }
+}
+
+/// An upstream that answers a call before it has got it has answered it; it is not sent after that.
+#[test]
+fn a_waiting_call_that_is_answered_is_not_sent_r001() {
+    let (mut world, host, link) = session();
+    let level = set(&mut world, host, "debug");
+    world.send(host, &call(json!(1)));
+    world.result(link, number(&level[0]) + 1, json!({"content": []}));
+    assert_eq!(world.reply(host)["id"], 1);
+    world.result(link, number(&level[0]), json!({}));
+    assert!(world.take().is_empty());
+}
