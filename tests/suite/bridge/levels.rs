@@ -195,3 +195,24 @@ fn a_waiting_call_that_is_answered_is_not_sent_r001() {
     world.result(link, number(&level[0]), json!({}));
     assert!(world.take().is_empty());
 }
+
+/// However many levels are set ahead of it, a call waits no longer than for one. Over HTTP all is said under the revision
+/// that was settled on.
+#[test]
+fn a_call_waits_no_longer_for_several_levels_bt8() {
+    let (mut world, host, link) = session();
+    set(&mut world, host, "debug");
+    world.send(host, &call(json!(1)));
+    assert!(set(&mut world, host, "error").is_empty());
+    world.send(host, &call(json!(2)));
+    world.pass(Duration::from_secs(5));
+    let said = world.take();
+    let revision = ("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned());
+    for said in &said {
+        assert!(
+            matches!(said, Said::Up { link: to, headers, .. } if *to == link && headers.contains(&revision))
+        );
+    }
+    let calls = said.iter().filter(|said| said.json()["method"] == "tools/call");
+    assert_eq!(calls.count(), 2, "{said:?}");
+}
