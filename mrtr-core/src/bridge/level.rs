@@ -15,6 +15,14 @@ use crate::{jsonrpc::write, time::Timestamp, wire::LogLevel};
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Bridge {
+    /// What the calls want to hear that are on a connection; the most that one of them wants.
+    pub(super) fn wanted_on(&mut self, link: LinkId) -> Option<LogLevel> {
+        let session = self.links.get_mut(&link).and_then(Link::session)?;
+        let calls = session.in_flight.clone();
+        let calls = calls.iter().filter_map(|id| self.sent.get(id)?.parked());
+        calls.filter_map(|call| self.wanted_level(call)).min()
+    }
+
     /// Has the upstream log what is wanted, if it does not yet.
     pub(super) fn set_session_level(&mut self, link: LinkId, level: LogLevel, now: Timestamp) {
         let Some(session) = self.links.get_mut(&link).and_then(Link::session) else { return };

@@ -289,6 +289,16 @@ impl Bridge {
     /// end of their own, do not count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
+        self.counts.parked == 0 && !self.hosts.values().any(|host| self.is_owed(host))
+    }
+
+    /// Whether a request of this host, no subscription, is still to be answered. One that was cancelled is not.
+    #[must_use]
+    pub fn owes(&self, host: HostId) -> bool {
+        self.hosts.get(&host).is_some_and(|host| self.is_owed(host))
+    }
+
+    fn is_owed(&self, host: &Host) -> bool {
         let relayed = |number: &i64| {
             let purpose = self.sent.get(number).map(|sent| &sent.purpose);
             matches!(purpose, Some(Purpose::Relay(relay)) if relay.method == "subscriptions/listen")
@@ -296,7 +306,7 @@ impl Bridge {
         let endless = |open: &Open| {
             matches!(open, Open::Listen(_)) || matches!(open, Open::Sent(number) if relayed(number))
         };
-        self.counts.parked == 0 && self.hosts.values().all(|host| host.open.values().all(endless))
+        !host.open.values().all(endless)
     }
 
     /// Numbers for an operator.

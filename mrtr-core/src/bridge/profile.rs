@@ -244,14 +244,14 @@ impl Bridge {
         } else {
             session.ready = true;
             session.logging = result.get("capabilities").and_then(|can| can.get("logging")).is_some();
-            let (call, logging) = (session.call, session.logging);
+            let logging = session.logging;
             self.transmit(
                 id,
                 None,
                 br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
                 Vec::new(),
             );
-            if let Some(level) = call.and_then(|call| self.wanted_level(call)).filter(|_| logging) {
+            if let Some(level) = self.wanted_on(id).filter(|_| logging) {
                 self.set_session_level(id, level, now);
             }
             self.send_waiting(id, now);

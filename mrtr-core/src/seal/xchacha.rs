@@ -165,6 +165,15 @@ mod tests {
         assert_eq!(message, expected);
     }
 
+    /// The last block that the counter has, and no further.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn the_longest_message() {
+        let stream = |body| Stream::new(&[7; 32], &[9; 24], body);
+        assert!(stream(274_877_906_816).is_some());
+        assert!(stream(274_877_906_817).is_none());
+    }
+
     /// whatever bit is changed, nothing is opened and the body stays.
     #[test]
     fn what_was_changed_stays_shut() {

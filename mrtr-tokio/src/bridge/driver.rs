@@ -34,6 +34,8 @@ pub(super) enum In {
     Pipe { host: HostId, identity: Identity, sink: Sink },
     /// A message of it.
     Line { host: HostId, bytes: Vec<u8>, permit: Option<OwnedSemaphorePermit> },
+    /// It says nothing more, and wants to know when everything is said to it.
+    Finished { host: HostId, told: oneshot::Sender<()> },
     /// It is gone.
     Gone { host: HostId },
     /// An HTTP request.
@@ -107,6 +109,8 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) numbers: Arc<Numbers>,
     pub(super) pipes: BTreeMap<HostId, Sink>,
+    /// Those whose input has ended.
+    finished: BTreeMap<HostId, oneshot::Sender<()>>,
     pub(super) posts: BTreeMap<HostId, (Sink, u64)>,
     pub(super) streams: BTreeMap<(HostId, HostStream), Stream>,
     /// Whose response has this number.
@@ -152,6 +156,7 @@ impl Driver {
             events,
             numbers,
             pipes: BTreeMap::new(),
+            finished: BTreeMap::new(),
             posts: BTreeMap::new(),
             streams: BTreeMap::new(),
             tickets: BTreeMap::new(),
@@ -220,8 +225,10 @@ impl Driver {
                 self.bridge.handle_host(host, &bytes, None, now);
                 drop(permit);
             }
+            In::Finished { host, told } => drop(self.finished.insert(host, told)),
             In::Gone { host } => {
                 self.pipes.remove(&host);
+                self.finished.remove(&host);
                 self.bridge.close_host(host, now);
             }
             In::Visit(visit) => return self.visit(*visit, now),
@@ -380,6 +387,8 @@ impl Driver {
     }
 
     fn settle(&mut self) {
+        // A sender that is dropped says so, too.
+        self.finished.retain(|host, _| self.bridge.owes(*host));
         if !self.waiting.is_empty() && self.bridge.is_idle() {
             for who in self.waiting.drain(..) {
                 let _ = who.send(());

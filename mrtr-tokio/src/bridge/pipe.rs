@@ -1,24 +1,16 @@
 //! The front for a host at the other end of a pair of pipes.
 
-use std::{
-    future::Future,
-    io,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use std::{future::Future, io, pin::pin, sync::Arc};
 
 use mrtr_core::http::ReplyClass;
 use mrtr_core::{
     ErrorCode, RpcError,
     framing::{LineDecoder, write_line},
-    jsonrpc::{Message, admit, write_error},
+    jsonrpc::write_error,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    sync::{Notify, Semaphore},
+    sync::{Semaphore, oneshot},
     time::timeout,
 };
 
@@ -34,28 +26,6 @@ const READ: usize = 16 << 10;
 
 /// Messages of a host that wait for the bridge to look at them.
 const AHEAD: usize = 64;
-
-/// Requests that have no response yet.
-#[derive(Default)]
-struct Waiting {
-    count: AtomicUsize,
-    fewer: Notify,
-}
-
-impl Waiting {
-    fn one_less(&self) {
-        let less = |count: usize| count.checked_sub(1);
-        if self.count.fetch_update(Relaxed, Relaxed, less) == Ok(1) {
-            self.fewer.notify_one();
-        }
-    }
-
-    async fn none(&self) {
-        while self.count.load(Relaxed) > 0 {
-            self.fewer.notified().await;
-        }
-    }
-}
 
 /// Tells the bridge that the host is gone, however this ends.
 struct Gone<'b>(&'b Bridge, mrtr_core::bridge::HostId);
@@ -76,20 +46,11 @@ pub(super) async fn serve(
     let host = bridge.host();
     let limits = bridge.limits();
     let (sink, items) = Sink::new(bridge.queued());
-    let waiting = Arc::new(Waiting::default());
-    let mut writing = tokio::spawn(write(output, items, Arc::clone(&waiting)));
+    let mut writing = tokio::spawn(write(output, items));
     bridge.tell(In::Pipe { host, identity, sink: sink.clone() });
     let gone = Gone(bridge, host);
     let ahead = Arc::new(Semaphore::new(AHEAD));
     let line = async |line: &[u8]| {
-        let wants = match admit(line, &limits) {
-            Ok(Message::Request(_)) => true,
-            Ok(Message::Notification(_) | Message::Response(_)) => false,
-            Err(refused) => refused.wants_answer(),
-        };
-        if wants {
-            waiting.count.fetch_add(1, Relaxed);
-        }
         let permit = Arc::clone(&ahead).acquire_owned().await.ok();
         bridge.tell(In::Line { host, bytes: line.to_vec(), permit });
     };
@@ -121,14 +82,15 @@ pub(super) async fn serve(
                     let text = format!("Invalid request: {error}");
                     let mut bytes = Vec::new();
                     write_error(&mut bytes, None, &RpcError::new(ErrorCode::INVALID_REQUEST, text));
-                    waiting.count.fetch_add(1, Relaxed);
                     let _ = sink.message(bytes, Some(ReplyClass::InvalidRequest));
                 }
             }
         }
     };
     // What is in hand may still be answered.
-    if timeout(bridge.grace(), waiting.none()).await.is_err() {
+    let (told, everything) = oneshot::channel();
+    bridge.tell(In::Finished { host, told });
+    if timeout(bridge.grace(), everything).await.is_err() {
         tracing::warn!("requests are cut off at the end of the grace");
     }
     drop((gone, sink));
@@ -140,7 +102,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn write(output: impl AsyncWrite, mut items: Items, waiting: Arc<Waiting>) -> io::Result<()> {
+async fn write(output: impl AsyncWrite, mut items: Items) -> io::Result<()> {
     let mut output = pin!(output);
     while let Some(item) = items.recv().await {
         let Item::Message(message) = item else { continue };
@@ -149,9 +111,6 @@ async fn write(output: impl AsyncWrite, mut items: Items, waiting: Arc<Waiting>)
         output.write_all(&line).await?;
         if items.is_empty() {
             output.flush().await?;
-        }
-        if message.last.is_some() {
-            waiting.one_less();
         }
     }
     output.flush().await

@@ -57,9 +57,9 @@ fn a_modern_host_hears_a_legacy_upstream_bt8_r186_r205_r206() {
     // The session is kept for as long as somebody listens, and used for calls meanwhile.
     world.pass(Duration::from_secs(10_000));
     assert!(world.take().is_empty());
-    assert!(world.bridge.is_idle(), "nobody waits for a subscription to end");
+    assert!(world.bridge.is_idle() && !world.bridge.owes(host), "nobody waits for a subscription to end");
     let (caller, _) = world.call("alice", &forms(), &json!({}));
-    assert!(!world.bridge.is_idle());
+    assert!(!world.bridge.is_idle() && world.bridge.owes(caller) && !world.bridge.owes(host));
     let (same, call) = world.sent();
     assert_eq!(same, link);
     world.result(link, call["id"].as_i64().unwrap(), json!({"content": []}));

@@ -113,23 +113,34 @@ fn a_waiting_call_that_is_cancelled_is_not_sent_r188() {
 }
 
 /// A modern host's level goes with its call; at a legacy upstream behind a url it is set first, also in a session that has
-/// just begun.
+/// just begun, and whether the call may ask or shares its session. Of several the most talkative is set.
 #[test]
 fn the_level_of_a_modern_call_is_set_first_bt8() {
-    let mut world = World::single(Transport::Http, Era::Legacy);
-    let host = world.host(HostKind::Post, "alice");
-    let mut meta = meta(all());
-    meta["io.modelcontextprotocol/logLevel"] = json!("warning");
-    world.send(
-        host,
-        &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t", "_meta": meta}}),
-    );
-    let (link, _, said) = world.begin("2025-11-25");
-    let said: Vec<Value> = said.iter().map(Said::json).collect();
-    let [_, level] = said.as_slice() else { panic!("{said:?}") };
-    assert_eq!(level["method"], "logging/setLevel");
-    world.result(link, number(level), json!({}));
-    assert_eq!(world.sent().1["method"], "tools/call");
+    for (capabilities, levels, expected) in [
+        (all(), ["warning"].as_slice(), "warning"),
+        (json!({}), &["warning"], "warning"),
+        (json!({}), &["error", "info"], "info"),
+    ] {
+        let mut world = World::single(Transport::Http, Era::Legacy);
+        for level in levels {
+            let host = world.host(HostKind::Post, "alice");
+            let mut meta = meta(capabilities.clone());
+            meta["io.modelcontextprotocol/logLevel"] = json!(level);
+            world.send(
+                host,
+                &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "t", "_meta": meta}}),
+            );
+        }
+        let (link, _, said) = world.begin("2025-11-25");
+        let said: Vec<Value> = said.iter().map(Said::json).collect();
+        let [_, level] = said.as_slice() else { panic!("{said:?}") };
+        assert_eq!(
+            (&level["method"], &level["params"]["level"]),
+            (&json!("logging/setLevel"), &json!(expected))
+        );
+        world.result(link, number(level), json!({}));
+        assert_eq!(methods(&mut world), vec!["tools/call"; levels.len()]);
+    }
 }
 
 /// A session may take long to begin, a process above all: a level that its host has set meanwhile is set then, and has its
@@ -183,4 +194,25 @@ fn a_waiting_call_that_is_answered_is_not_sent_r001() {
     assert_eq!(world.reply(host)["id"], 1);
     world.result(link, number(&level[0]), json!({}));
     assert!(world.take().is_empty());
+}
+
+/// However many levels are set ahead of it, a call waits no longer than for one. Over HTTP all is said under the revision
+/// that was settled on.
+#[test]
+fn a_call_waits_no_longer_for_several_levels_bt8() {
+    let (mut world, host, link) = session();
+    set(&mut world, host, "debug");
+    world.send(host, &call(json!(1)));
+    assert!(set(&mut world, host, "error").is_empty());
+    world.send(host, &call(json!(2)));
+    world.pass(Duration::from_secs(5));
+    let said = world.take();
+    let revision = ("MCP-Protocol-Version".to_owned(), "2025-11-25".to_owned());
+    for said in &said {
+        assert!(
+            matches!(said, Said::Up { link: to, headers, .. } if *to == link && headers.contains(&revision))
+        );
+    }
+    let calls = said.iter().filter(|said| said.json()["method"] == "tools/call");
+    assert_eq!(calls.count(), 2, "{said:?}");
 }

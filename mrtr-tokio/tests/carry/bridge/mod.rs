@@ -363,6 +363,23 @@ async fn a_pipe_that_ends_is_still_answered() {
     bridge.close().await;
 }
 
+/// Nobody waits for the response to a call that its host has taken back (R-188).
+#[tokio::test]
+async fn a_pipe_that_ends_does_not_wait_for_what_was_cancelled_r188() {
+    let (reach, _said) = shell("cat >/dev/null");
+    let mut options = Options::default();
+    options.grace = Duration::from_secs(600);
+    let bridge = Bridge::start(config(reach.transport(), Era::Modern), vec![reach], options).unwrap();
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let lines = format!("{}\n{cancelled}\n", call(1, "plain", r#"{"text":"a"}"#));
+    let mut output = Vec::new();
+    let (sink, mut heard) = duplex(1 << 16);
+    let served = bridge.serve_pipe(Identity::Anonymous, lines.as_bytes(), sink, std::future::pending());
+    tokio::time::timeout(Duration::from_secs(60), served).await.expect("it ends at once").unwrap();
+    heard.read_to_end(&mut output).await.unwrap();
+    assert!(output.is_empty());
+}
+
 /// R-050, R-051: which era a server is of, by what it says.
 #[tokio::test]
 async fn eras_are_found_out() {
